@@ -210,6 +210,7 @@ class SessionPlanner:
         """
         start = perf_counter()
         numbered, arguments = name_parameters(text, args)
+        query = numbered.rstrip().rstrip(";")
         catalog, declared = self._make_catalog(arguments), self.declarations.copy()
         is_cacheable = may_cache and stop_after == "lower" and not self.declarations.tables
         snapshot: Snapshot | None = None
@@ -217,6 +218,8 @@ class SessionPlanner:
             plan, snapshot = cached
             timings: dict[str, float] = {}
         else:
+            if analyzes := may_cache and stop_after == "lower" and _is_query(query):
+                catalog.start_analysis(query)  # needed in any case: to validate the rewriting, or to run
             plan = self._make_plan(numbered, stop_after, catalog)
             timings = plan.timings
             should_cache = (
@@ -229,10 +232,12 @@ class SessionPlanner:
                 snapshot = take_snapshot(plan, catalog, declared)
             if should_cache:
                 self._plans.add(numbered, self.options, plan, snapshot)
-            if should_cache and not plan.rewritten and isinstance(found := catalog.analyze(numbered), tuple):
-                plan = replace(plan, frame=found[0])
-        if (runs_later or checks) and not plan.rewritten and not plan.stopped:
-            plan = replace(plan, rejection=_rejection(numbered, catalog))
+            if analyzes and numbered == text and not plan.rewritten:
+                found = catalog.analyze(query)
+                plan = plan if isinstance(found, str) else replace(plan, frame=found[0])
+        if (runs_later or checks) and not plan.rewritten and not plan.stopped and _is_query(query):
+            found = catalog.analyze(query)
+            plan = replace(plan, rejection=found if isinstance(found, str) else "")
         timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
         given["requests"] = catalog.requests
@@ -263,7 +268,13 @@ class SessionPlanner:
             self._measured = MeasurementCache()
         declared = self.declarations
         return SparkCatalog(
-            self.session, arguments, declared.keys, declared.tables, self._measured, declared.identities
+            self.session,
+            arguments,
+            declared.keys,
+            declared.tables,
+            self._measured,
+            declared.identities,
+            self.options.one_task_bytes,
         )
 
     def _make_plan(self, text: str, stop_after: Stage, catalog: SparkCatalog) -> Plan:
@@ -287,12 +298,9 @@ class SessionPlanner:
         return plan
 
 
-def _rejection(text: str, catalog: SparkCatalog) -> str:
-    """Return Spark's error for a query; empty if Spark can analyze it, and for a command, which analysis would run."""
+def _is_query(text: str) -> bool:
+    """Whether a text is a query, and not a command, which analysis would run."""
     try:
-        if not_a_query(text):
-            return ""
+        return not not_a_query(text)
     except Unsupported:  # a text without tokens
-        return ""
-    found = catalog.analyze(text)
-    return found if isinstance(found, str) else ""
+        return False

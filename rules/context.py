@@ -40,13 +40,12 @@ _GRAMMAR = frozenset(("WHEN", "THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN
 class Intervals(NamedTuple):
     """Intervals whose bounds are expressions over the columns of a relation.
 
-    ``few``: the relation is small enough for one task.  ``cheap``: reading it completely costs one scan.
+    ``cheap``: reading the relation completely costs one scan.
     """
 
     relation: Logical
     low: str
     high: str
-    few: bool
     cheap: bool = False
 
 
@@ -196,8 +195,7 @@ class Context:
         A measurement costs at most one scan.  A computed relation is measured on a sample, if that costs no more.
         """
         measured = [self._length_query(one) for one in intervals] if self.measures else [(None, 1)] * len(intervals)
-        few = [one.few for one in intervals]
-        queries = [text and length_classes_sql(text, few=n) for (text, _), n in zip(measured, few, strict=True)]
+        queries = [text and length_classes_sql(text) for text, _ in measured]
         rows = _run_distinct(queries, lambda texts: self.measure_all(*texts))
         return tuple(
             None if one is None or (one_of > 1 and not one) else scale_classes(read_length_classes(one), one_of)

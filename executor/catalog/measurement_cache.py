@@ -3,6 +3,10 @@
 A measurement (``planner/catalog/measure.py``) is a Spark job, often more expensive than the rest of planning, and a
 repeated statement is planned again.  A cached answer stays valid while the query reads only files, each file has the
 same size and modification time, and the session settings are unchanged.  All three are checked on every use.
+
+A measurement of the same text is found without Spark's analysis, if the names in it have the same entries in Spark's
+catalog.  That misses a table that was made anew at another place below a view, which may cost speed: measurements
+decide nothing about rows.
 """
 
 from __future__ import annotations
@@ -10,15 +14,16 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+TableName = tuple[str, ...]
 
 _MOST = 200  # answers
 _MOST_FILES = 5_000  # beyond this, checking the files costs about as much as measuring
@@ -30,15 +35,39 @@ _HELD = frozenset(("LocalRelation", "LogicalRDD", "Range"))  # leaves that conta
 
 
 @dataclass(frozen=True)
+class FileIndex:
+    """Spark's index of the files of a relation, the paths that it lists, and their bytes by its last listing."""
+
+    location: Any
+    roots: tuple[str, ...]
+    bytes: int
+
+    def list_files(self, session: SparkSession) -> Sequence[Hashable]:
+        """List the current path, size and modification time of each file, which may differ from Spark's listing."""
+        if all(root.startswith(_LOCAL) for root in self.roots):
+            return sorted(entry for root in self.roots for entry in _here(re.sub("^file:/*", "/", root)))
+        index, empty, nothing, no_cache = _of_jvm(session.sparkContext._jvm)
+        paths = self.location.rootPaths()
+        listed = index(session._jsparkSession, paths, empty, nothing, no_cache, nothing, nothing)
+        return sorted(_STATE.findall(listed.allFiles().mkString("\n")))
+
+
+def list_all(indexes: Iterable[FileIndex], session: SparkSession) -> tuple[Hashable, ...]:
+    """List the files of several indexes, each after its bytes."""
+    return tuple(about for index in indexes for about in (index.bytes, *index.list_files(session)))
+
+
+@dataclass(frozen=True)
 class CatalogQuery:
     """The cache key of a query over files: analyzed plan, path, size and modification time of each file, settings.
 
-    ``only_files``: the plan holds no rows itself.
+    ``indexes``: those of the files.  ``only_files``: the plan holds no rows itself.
     """
 
     plan: Any
     files: tuple[Hashable, ...]
     settings: str
+    indexes: tuple[FileIndex, ...] = ()
     only_files: bool = True
 
     def matches(self, other: CatalogQuery) -> bool:
@@ -57,6 +86,26 @@ class MeasurementCache(Generic[T]):
 
     def __init__(self) -> None:
         self._answers: OrderedDict[int, tuple[CatalogQuery, T]] = OrderedDict()
+        self._texts: OrderedDict[Hashable, tuple[dict[TableName, Any], CatalogQuery, T]] = OrderedDict()
+
+    def find_text(self, text: Hashable, find_entry: Callable[[TableName], Any], session: SparkSession) -> T | None:
+        """Return the cached answer of a text if its names have the same entries in the catalog, and its files are.
+
+        ``find_entry``: returns the entry of a table or view; None if the catalog has none.
+        """
+        if (known := self._texts.get(text)) is None:
+            return None
+        entries, query, answer = known
+        if any(find_entry(name) != entry for name, entry in entries.items()):
+            return None
+        return answer if list_all(query.indexes, session) == query.files else None
+
+    def keep_text(self, text: Hashable, entries: dict[TableName, Any], query: CatalogQuery, answer: T) -> None:
+        """Cache the answer of a text.  ``entries``: those of all names that it may have."""
+        if any(entry is not None for entry in entries.values()):
+            self._texts[text] = entries, query, answer
+        if len(self._texts) > _MOST:
+            self._texts.popitem(last=False)
 
     def find(self, query: CatalogQuery) -> T | None:
         """Return the cached answer of the same query over the same files, or None."""
@@ -82,7 +131,7 @@ def catalog_query(frame: DataFrame, *, values: bool = False) -> CatalogQuery | N
         plan = normalized_plan(frame)
         if not plan.deterministic() or _NOW.search(plan.toString()):
             return None
-        found: dict[tuple[str, int], list[Hashable]] = {}
+        found: dict[tuple[str, int], FileIndex] = {}
         only_files = True
         for part in (plan, *items(plan.subqueriesAll())):
             for leaf in items(part.collectLeaves()):
@@ -93,14 +142,14 @@ def catalog_query(frame: DataFrame, *, values: bool = False) -> CatalogQuery | N
                     continue
                 if (location := _location(leaf)) is None:
                     return None
-                listed = location.rootPaths().mkString("\n"), int(location.sizeInBytes())
-                if listed not in found:
-                    found[listed] = [listed[1], *_files(frame, location, listed[0].split("\n"))]
-        files = [about for all_of_one in found.values() for about in all_of_one]
+                roots, size = location.rootPaths().mkString("\n"), int(location.sizeInBytes())
+                found[roots, size] = FileIndex(location, tuple(roots.split("\n")), size)
+        indexes = tuple(found.values())
+        files = list_all(indexes, frame.sparkSession)
         settings = frame.sparkSession._jsparkSession.sessionState().conf().getAllConfs().mkString("\n")
     except Py4JError:  # a Spark version with other internals
         return None
-    return CatalogQuery(plan, tuple(files), settings, only_files) if len(files) <= _MOST_FILES else None
+    return CatalogQuery(plan, files, settings, indexes, only_files) if len(files) <= _MOST_FILES else None
 
 
 def normalized_plan(frame: DataFrame) -> Any:
@@ -122,15 +171,6 @@ def _location(leaf: Any) -> Any:
         return None
     location = relation.location()
     return location if location.getClass().getSimpleName() == "InMemoryFileIndex" else None
-
-
-def _files(frame: DataFrame, location: Any, roots: list[str]) -> Sequence[Hashable]:
-    """List the current path, size and modification time of each file, which may differ from Spark's listing."""
-    if all(root.startswith(_LOCAL) for root in roots):
-        return sorted(entry for root in roots for entry in _here(re.sub("^file:/*", "/", root)))
-    index, empty, nothing, no_cache = _of_jvm(frame.sparkSession.sparkContext._jvm)
-    listed = index(frame.sparkSession._jsparkSession, location.rootPaths(), empty, nothing, no_cache, nothing, nothing)
-    return sorted(_STATE.findall(listed.allFiles().mkString("\n")))
 
 
 def _here(path: str) -> Iterator[tuple[str, int, int]]:

@@ -23,19 +23,21 @@ from dovetail.executor.catalog.repeatable import nonrepeatable_reason, nonrepeat
 from dovetail.executor.catalog.table_rows import counted_rows
 from dovetail.executor.catalog.views import Views, changed_setting, legacy_settings
 from dovetail.executor.session.batch import Arguments, analyze, classic, run
-from dovetail.executor.session.concurrent_calls import call_concurrently
+from dovetail.executor.session.concurrent_calls import call_concurrently, call_in_background
 from dovetail.executor.session.job_names import job_name
 from dovetail.executor.session.sail import is_sail
 from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.user_code import calls_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
+from dovetail.planner.catalog.cost import Thresholds
 from dovetail.planner.catalog.declared import Declaration
-from dovetail.planner.catalog.measure import is_expensive
+from dovetail.planner.catalog.measure import ONE_TASK, is_expensive
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.deadline import check_deadline
 from dovetail.planner.types.schema import Column, sql_type
 
+Analysis = tuple[DataFrame, StructType] | str  # of a query, or the first line of Spark's error
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -55,8 +57,8 @@ class SparkCatalog(CatalogConstraints):
     """The catalog of one planning run; each query to the session is made once.
 
     ``arguments`` are the statement's parameters, which its parts may use; ``declared`` the keys that the user
-    declared; ``measurements`` the cache of earlier measurements; ``seconds`` the time spent in calls to the session,
-    and ``requests`` their number.
+    declared; ``measurements`` the cache of earlier measurements; ``one_task_bytes`` the input that is measured in one
+    task; ``seconds`` the time spent in calls to the session, and ``requests`` their number.
     """
 
     def __init__(
@@ -67,15 +69,18 @@ class SparkCatalog(CatalogConstraints):
         declarations: Mapping[tuple[str, ...], Declaration] | None = None,
         measurements: MeasurementCache[tuple[Numbers, ...]] | None = None,
         identities: TableIdentities | None = None,
+        one_task_bytes: int = Thresholds.one_task_bytes,
     ):
         super().__init__(session, declared or {}, declarations or {}, identities or {})
         self.arguments = arguments
         self.measurements = measurements
+        self.one_task_bytes = one_task_bytes
         self._statistics: dict[str, Statistics] = {}
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
         self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
-        self._analyzed: dict[str, tuple[DataFrame, StructType] | str] = {}
+        self._analyzed: dict[str, Analysis] = {}
+        self._analyses_in_background: dict[str, Callable[[], Analysis]] = {}
         self._streams: dict[str, int] = {}
         self._nonrepeatable_reasons: dict[str, str | None] = {}
         self._views: dict[tuple[str, ...], View | None] = {}
@@ -158,9 +163,18 @@ class SparkCatalog(CatalogConstraints):
         """Return the columns of a query as Spark analyzes it; None if Spark rejects it."""
         return self._memoize(self._schemas, query, self._find_schema)
 
-    def analyze(self, query: str) -> tuple[DataFrame, StructType] | str:
+    def analyze(self, query: str) -> Analysis:
         """Analyze a query, once; return Spark's result or the first line of its error."""
-        return self._memoize(self._analyzed, query, lambda text: analyze(self.session, text, self.arguments))
+        return self._memoize(
+            self._analyzed, query, lambda text: self._analyses_in_background.get(text, partial(self._analyze, text))()
+        )
+
+    def _analyze(self, query: str) -> Analysis:
+        return analyze(self.session, query, self.arguments)
+
+    def start_analysis(self, query: str) -> None:
+        """Analyze a query in the background, while rules run; ``analyze`` waits for the result."""
+        self._analyses_in_background[query] = call_in_background(self.session, partial(self._analyze, query))
 
     def streams(self, query: str) -> int:
         """Count the stream scans of a query."""
@@ -217,20 +231,37 @@ class SparkCatalog(CatalogConstraints):
 
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         try:
-            frame = run(self.session, query, self.arguments)
-            if calls_user_function(frame):
-                return None
             if self.measurements is None or not classic(self.session):
-                return _numbers(frame)
-            query_key = catalog_query(frame)
-            found = self.measurements.find(query_key) if query_key else None
+                return self._run_measurement(query, run(self.session, query, self.arguments))
+            cache, text = self.measurements, (query, repr(self.arguments), self.settings)
+            found = cache.find_text(text, self._definitions.entry, self.session)
             if found is None:
-                found = _numbers(frame)
-                if query_key:
-                    self.measurements.keep(query_key, found)
+                frame = run(self.session, query, self.arguments)
+                key = catalog_query(frame)
+                found = cache.find(key) if key else None
+                if found is None:
+                    found = self._run_measurement(query, frame)
+                if key and found is not None:
+                    cache.keep(key, found)
+                    cache.keep_text(text, dict(self._definitions.entries), key, found)
             return found
         except (PySparkException, Py4JError):  # Py4JError: errors of tasks other than Spark's
             return None
+
+    def _run_measurement(self, query: str, frame: DataFrame) -> tuple[Numbers, ...] | None:
+        if calls_user_function(frame):
+            return None
+        if ONE_TASK in query and not self._fits_one_task(query, frame):
+            frame = run(self.session, query.replace(ONE_TASK, ""), self.arguments)
+        return _numbers(frame)
+
+    def _fits_one_task(self, query: str, frame: DataFrame) -> bool:
+        """Whether Spark estimates that a measurement reads few bytes."""
+        if classic(self.session):
+            size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+        else:
+            size = self._find_statistics(query).bytes or _UNKNOWN_BYTES
+        return size < self.one_task_bytes
 
     def is_deterministic(self, query: str) -> bool:
         return self.nonrepeatable_reason(query) is None

@@ -42,7 +42,7 @@ class Views:
 
     def __init__(self, session: SparkSession):
         self.session = session
-        self._found: dict[tuple[str, ...], Any] = {}
+        self.entries: dict[tuple[str, ...], Any] = {}
         java: Any = getattr(session, "_jsparkSession", None)
         self.state, self.is_classic = None, java is not None
         if java is not None and session.catalog.currentCatalog() == _OWN:
@@ -54,7 +54,7 @@ class Views:
         if not self.is_classic:
             is_own = len(name) < 3 or (len(name) == 3 and name[0] == _OWN)
             return find_view_on_connect(self.session, name) if is_own else None
-        found = self._entry(name)
+        found = self.entry(name)
         if found is None or not found.viewText().isDefined() or found.tableType().name() != "VIEW":
             return None
         return _view(found.viewText().get(), to_dict(found.properties()))
@@ -66,7 +66,7 @@ class Views:
         NULL only the analysis decides.  Spark stores a temporary view of a DataFrame as an analyzed plan, with its
         schema.
         """
-        found = self._entry(name)
+        found = self.entry(name)
         if found is None:
             return None
         if found.tableType().name() == "VIEW":
@@ -79,11 +79,11 @@ class Views:
             return _all_nullable(_schema(found))
         return None
 
-    def _entry(self, name: tuple[str, ...]) -> Any:
+    def entry(self, name: tuple[str, ...]) -> Any:
         """The entry of a relation in Spark's own catalog, or None."""
-        if name not in self._found:
-            self._found[name] = self._find_entry(name)
-        return self._found[name]
+        if name not in self.entries:
+            self.entries[name] = self._find_entry(name)
+        return self.entries[name]
 
     def _find_entry(self, name: tuple[str, ...]) -> Any:
         if self.state is None or len(name) > 3 or (len(name) == 3 and name[0] != _OWN):

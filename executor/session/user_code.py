@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +21,14 @@ def calls_user_function(frame: DataFrame) -> bool:
     """
     if not classic(frame.sparkSession):
         return _OPERATORS.search(frame._explain_string()) is not None  # type: ignore[operator]
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
-    return any(plan.containsPattern(getattr(patterns, name)()) for name in _PATTERNS)
+    query = frame._jdf.queryExecution()
+    patterns = _patterns(frame.sparkSession._jvm)
+    return any(query.analyzed().containsPattern(pattern) for pattern in patterns) and any(
+        query.optimizedPlan().containsPattern(pattern) for pattern in patterns
+    )
+
+
+@lru_cache(maxsize=1)
+def _patterns(jvm: Any) -> tuple[Any, ...]:
+    tree_pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    return tuple(getattr(tree_pattern, name)() for name in _PATTERNS)

@@ -16,6 +16,7 @@ _EXPENSIVE = re.compile(
     r" rlike ",
     re.IGNORECASE,
 )
+ONE_TASK = "/*+ COALESCE(1) */ "  # measures in one task, without a shuffle; a catalog removes it for large inputs
 _MOST_TOTAL = 1e305  # sums of a thousand of them are finite
 
 
@@ -24,16 +25,15 @@ def is_expensive(text: str) -> bool:
     return _EXPENSIVE.search(text) is not None
 
 
-def length_classes_sql(ends: str, *, few: bool) -> str:
+def length_classes_sql(ends: str) -> str:
     """Build the SQL that groups intervals into classes by length, one class for each power of two.
 
-    ``ends``: a query with the DOUBLE columns ``low`` and ``high``.  ``few``: they fit one task, which saves a shuffle.
+    ``ends``: a query with the DOUBLE columns ``low`` and ``high``.
     """
     power = "CASE WHEN length > 0 AND length < 1e300D THEN floor(log2(length)) WHEN length > 0 THEN 9999 ELSE -9999 END"
-    hint = "/*+ COALESCE(1) */ " if few else ""
     return (
         "SELECT count(*), sum(length), max(length), min(low), max(high)\n"
-        f"FROM (SELECT {hint}low, high, high - low AS length FROM (\n{ends}\n))\n"
+        f"FROM (SELECT {ONE_TASK}low, high, high - low AS length FROM (\n{ends}\n))\n"
         f"WHERE length >= 0\nGROUP BY {power}"
     )
 

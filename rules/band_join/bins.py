@@ -134,8 +134,8 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
     """Bins for both intervals: of one width if that suits all lengths; else of several levels, by length."""
     ones, others = ctx.lengths(
-        _measured_intervals(join.left, band.in_left, left, ctx),
-        _measured_intervals(join.right, band.in_right, right, ctx),
+        _measured_intervals(join.left, band.in_left, left),
+        _measured_intervals(join.right, band.in_right, right),
     )
     if ones is None or others is None:
         return [_by_length(join, band, ones, others, (left, right), ctx)]
@@ -234,23 +234,17 @@ def _estimate(
 
 
 def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
-    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), _few(size, ctx), size.cheap))[0]
+    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), size.cheap))[0]
 
 
-def _measured_intervals(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
+def _measured_intervals(relation: Logical, band: IntervalBand, size: Statistics) -> Intervals:
     """The intervals to measure, with those that end before they begin as points.
 
     No point lies in such an interval; but two intervals also overlap where one contains the other, and then the end of
     the inner one is read as its start.
     """
     low, high = IntervalSql(band).ends()
-    return Intervals(
-        relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", _few(size, ctx), size.cheap
-    )
-
-
-def _few(size: Statistics, ctx: Context) -> bool:
-    return size.bytes is not None and size.bytes < ctx.thresholds.one_task_bytes
+    return Intervals(relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", size.cheap)
 
 
 def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:

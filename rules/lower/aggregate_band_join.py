@@ -250,9 +250,7 @@ class _Planning:
         return _Extent(*span, count, matches)
 
     def _measure(self, side: Side, low: str, high: str) -> tuple[LengthClass, ...] | None:
-        size = self.sizes[side]
-        few = size.bytes is not None and size.bytes < self.ctx.thresholds.one_task_bytes
-        return self.ctx.lengths(Intervals(self._side(side), low, high, few, size.cheap))[0]
+        return self.ctx.lengths(Intervals(self._side(side), low, high, self.sizes[side].cheap))[0]
 
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""
