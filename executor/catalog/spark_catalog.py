@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -16,11 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from dovetail.executor.catalog.constraints import CatalogConstraints, TableIdentities
-from dovetail.executor.catalog.datafusion_plan import parse_datafusion_statistics
 from dovetail.executor.catalog.keys import Declared
 from dovetail.executor.catalog.measurement_cache import MeasurementCache, catalog_query
 from dovetail.executor.catalog.repeatable import nonrepeatable_reason, nonrepeatable_reason_on_connect
-from dovetail.executor.catalog.table_rows import counted_rows
+from dovetail.executor.catalog.statistics import parse_statistics, read_statistics
 from dovetail.executor.catalog.views import Views, changed_setting, legacy_settings
 from dovetail.executor.session.batch import Arguments, analyze, classic, run
 from dovetail.executor.session.concurrent_calls import call_concurrently, call_in_background
@@ -31,7 +29,7 @@ from dovetail.executor.session.user_code import calls_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
 from dovetail.planner.catalog.cost import Thresholds
 from dovetail.planner.catalog.declared import Declaration
-from dovetail.planner.catalog.measure import ONE_TASK, is_expensive
+from dovetail.planner.catalog.measure import ONE_TASK
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.deadline import check_deadline
@@ -40,17 +38,6 @@ from dovetail.planner.types.schema import Column, sql_type
 Analysis = tuple[DataFrame, StructType] | str  # of a query, or the first line of Spark's error
 K = TypeVar("K")
 V = TypeVar("V")
-
-_SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)(?:, rowCount=([\d.E+]+))?")
-_BYTES = {unit: 1024**n for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
-_UNKNOWN_BYTES = 4 * 1024**6  # Spark returns 8 EiB for unknown sizes
-_OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
-_PLAIN = frozenset("Project Filter Relation LocalRelation HiveTableRelation InMemoryRelation LogicalRDD Range".split())
-_CHEAP = _PLAIN | {"Union", "RelationV2", "DataSourceV2Relation", "DataSourceV2ScanRelation", "OneRowRelation"}
-_CUT = re.compile(r"^[\s:+\-|]*(?:Project|Filter)\b.* more fields", re.MULTILINE)  # truncated computed columns
-# Guesses for files, of which Spark knows only the bytes: most rows are wider than this, and a Parquet file with three
-# columns has about this much metadata.
-_ROW_BYTES, _FILE_BYTES = 8, 1_000
 
 
 class SparkCatalog(CatalogConstraints):
@@ -209,13 +196,8 @@ class SparkCatalog(CatalogConstraints):
 
     def _estimate(self, relation: str) -> Statistics:
         if classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
-            analyzed: Any = self.analyze(relation)
-            if isinstance(analyzed, str):
-                return UNKNOWN
-            plan = analyzed[0]._jdf.queryExecution().optimizedPlan()
-            found = plan.stats()
-            rows = int(str(found.rowCount().get())) if found.rowCount().isDefined() else counted_rows(plan)
-            return _statistics(int(str(found.sizeInBytes())), rows, plan.toString())
+            analyzed = self.analyze(relation)
+            return UNKNOWN if isinstance(analyzed, str) else read_statistics(analyzed[0])
         return parse_statistics(run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0])
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
@@ -257,11 +239,8 @@ class SparkCatalog(CatalogConstraints):
 
     def _fits_one_task(self, query: str, frame: DataFrame) -> bool:
         """Whether Spark estimates that a measurement reads few bytes."""
-        if classic(self.session):
-            size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-        else:
-            size = self._find_statistics(query).bytes or _UNKNOWN_BYTES
-        return size < self.one_task_bytes
+        found = read_statistics(frame) if classic(self.session) else self._find_statistics(query)
+        return found.bytes is not None and found.bytes < self.one_task_bytes
 
     def is_deterministic(self, query: str) -> bool:
         return self.nonrepeatable_reason(query) is None
@@ -310,21 +289,3 @@ def _type_text(field: StructField) -> str:
     """Return the SQL type of a column; the schema reports CHAR as a string, but CHAR is compared with padding."""
     declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
     return declared if declared.startswith("char(") else field.dataType.simpleString()
-
-
-def parse_statistics(plan: str) -> Statistics:
-    """Parse the estimate of the root of an EXPLAIN COST text."""
-    found = _SIZE.search(plan)
-    if not found:
-        return parse_datafusion_statistics(plan)
-    size = int(float(found[1]) * _BYTES[found[2]])
-    return _statistics(size, int(float(found[3])) if found[3] else None, plan.split("== Physical Plan ==")[0])
-
-
-def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
-    operators = {found[1] for line in plan.splitlines() if (found := _OPERATOR.match(line))}
-    cheap = operators <= _CHEAP and not is_expensive(plan) and not _CUT.search(plan)
-    if rows is None and size >= _UNKNOWN_BYTES:
-        return replace(UNKNOWN, cheap=cheap)
-    guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would mean empty
-    return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dovetail.executor.catalog.datafusion_plan import is_scan
-from dovetail.executor.catalog.spark_catalog import parse_statistics
+from dovetail.executor.catalog.statistics import parse_statistics
 from dovetail.planner.catalog.stats import UNKNOWN
 
 SCAN = """Projection: p.#0 AS #3, p.#1 AS #4
