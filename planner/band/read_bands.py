@@ -139,7 +139,7 @@ def _read_bounds(
 
 def _negates_reals(operand: exp.Expression, scope: ConditionScope) -> bool:
     """Whether an operand of one side subtracts a FLOAT or DOUBLE: negated, NaN is still greater than anything."""
-    if scope.side(operand) not in ("left", "right"):
+    if not operand.find(exp.Neg, exp.Sub, exp.Func) or scope.side(operand) not in ("left", "right"):
         return False
     sum_ = Sum(scope)
     sum_.add(operand, 1)

@@ -78,6 +78,8 @@ def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bo
     """
     try:
         tree = (expression.tree if isinstance(expression, Scalar) else expression).unalias()
+        if isinstance(tree, exp.Column) and not tree.name.startswith(HOLE):
+            return False
         condition = exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))
         found = _TryForm(known, ansi)
         return sql(found.form(condition)) != sql(condition) or found.incomplete
