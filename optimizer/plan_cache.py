@@ -36,15 +36,22 @@ class PlanCache:
         return False
 
     def find(
-        self, text: str, options: Hashable, catalog: SparkCatalog, declared: Hashable
+        self, text: str, options: Hashable, catalog: SparkCatalog, declared: Hashable, *, runs_later: bool
     ) -> tuple[Plan, Snapshot] | None:
-        """The cached plan of a text with its DataFrame and its snapshot, if that is unchanged; else None."""
-        known = self._plans.get((text, options))
-        frame = known and known[1].unchanged(catalog, declared)
-        if known is None or frame is None:
+        """The cached plan of a text and its snapshot, if that is unchanged; else None.
+
+        A plan that ``runs_later`` is compared again then; any other one has its DataFrame.
+        """
+        if (known := self._plans.get((text, options))) is None:
             return None
+        plan, snapshot = known
+        if not (runs_later and plan.rewritten and snapshot.seems_unchanged(catalog, declared)):
+            frame = snapshot.unchanged(catalog, declared)
+            if frame is None:
+                return None
+            plan = replace(plan, frame=frame)
         self._plans.move_to_end((text, options))
-        return replace(known[0], frame=frame), known[1]
+        return plan, snapshot
 
     def add(self, text: str, options: Hashable, plan: Plan, snapshot: Snapshot | None) -> None:
         """Cache a plan, unless its snapshot holds rows."""

@@ -214,8 +214,9 @@ class SessionPlanner:
         catalog, declared = self._make_catalog(arguments), self.declarations.copy()
         is_cacheable = may_cache and stop_after == "lower" and not self.declarations.tables
         snapshot: Snapshot | None = None
-        if is_cacheable and (cached := self._plans.find(numbered, self.options, catalog, declared)):
-            plan, snapshot = cached
+        known = is_cacheable and self._plans.find(numbered, self.options, catalog, declared, runs_later=runs_later)
+        if known:
+            plan, snapshot = known
             timings: dict[str, float] = {}
         else:
             if analyzes := may_cache and stop_after == "lower" and _is_query(query):

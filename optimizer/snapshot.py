@@ -7,7 +7,7 @@ for both; otherwise the original text is compared as well, because it may change
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,14 @@ class Text:
 class Snapshot:
     """The queries that must be unchanged, the one that runs first; ``declared``: a copy of the user's declarations.
 
-    ``only_files``: the queries read only files.  ``runs``: whether Spark runs the first query.  ``original``: the query
-    that the first one is a rewriting of, if it is one, which must not have come into Spark's cache.
+    ``entries``: those of the tables and views that planning looked up in Spark's catalog.  ``only_files``: the queries
+    read only files.  ``runs``: whether Spark runs the first query.  ``original``: the query that the first one is a
+    rewriting of, if it is one, which must not have come into Spark's cache.
     """
 
     texts: tuple[Text, ...]
     declared: Hashable
+    entries: Mapping[tuple[str, ...], Any]
     runs: bool = True
     original: str | None = None
 
@@ -55,6 +57,23 @@ class Snapshot:
     def only_files(self) -> bool:
         """Whether the queries read only files, so that they hold no rows themselves."""
         return all(text.question.only_files for text in self.texts)
+
+    def seems_unchanged(self, catalog: SparkCatalog, declared: Hashable) -> bool:
+        """Whether the settings, the files, and the entries of tables and views are unchanged, without an analysis.
+
+        For a plan that is shown: ``unchanged`` decides before it runs.
+        """
+        from dovetail.executor.catalog.measurement_cache import list_all, settings_text
+        from dovetail.executor.session.cached_rows import has_cached_rows
+
+        session, entry = catalog.session, catalog.definitions.entry
+        if declared != self.declared or has_cached_rows(session):
+            return False
+        settings = settings_text(session)
+        return all(
+            text.question.settings == settings and text.question.files == list_all(text.question.indexes, session)
+            for text in self.texts
+        ) and all(entry(name) == known for name, known in self.entries.items())
 
     def unchanged(self, catalog: SparkCatalog, declared: Hashable) -> DataFrame | None:
         """The DataFrame of the first query if all queries are unchanged; else None."""
@@ -83,7 +102,8 @@ def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snap
         return None
     rewrites = plan.rewriting is not None and not is_rewriting_required(plan)
     original = plan.query if rewrites else None
-    return Snapshot(tuple(text for _, text in filter(None, found)), declared, runs, original)
+    texts = tuple(text for _, text in filter(None, found))
+    return Snapshot(texts, declared, dict(catalog.definitions.entries), runs, original)
 
 
 def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:

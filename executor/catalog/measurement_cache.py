@@ -146,10 +146,15 @@ def catalog_query(frame: DataFrame, *, values: bool = False) -> CatalogQuery | N
                 found[roots, size] = FileIndex(location, tuple(roots.split("\n")), size)
         indexes = tuple(found.values())
         files = list_all(indexes, frame.sparkSession)
-        settings = frame.sparkSession._jsparkSession.sessionState().conf().getAllConfs().mkString("\n")
+        settings = settings_text(frame.sparkSession)
     except Py4JError:  # a Spark version with other internals
         return None
     return CatalogQuery(plan, files, settings, indexes, only_files) if len(files) <= _MOST_FILES else None
+
+
+def settings_text(session: SparkSession) -> str:
+    """Return the settings of a classic session as one text."""
+    return str(session._jsparkSession.sessionState().conf().getAllConfs().mkString("\n"))
 
 
 def normalized_plan(frame: DataFrame) -> Any:

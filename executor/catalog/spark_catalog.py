@@ -124,7 +124,7 @@ class SparkCatalog(CatalogConstraints):
         return self._memoize(self._columns, name, self._find_columns)
 
     def _find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
-        if stored := self._definitions.find_schema(name):
+        if stored := self.definitions.find_schema(name):
             return _columns(stored)
         try:
             return _columns(self.session.table(".".join("`" + part.replace("`", "``") + "`" for part in name)).schema)
@@ -133,10 +133,11 @@ class SparkCatalog(CatalogConstraints):
 
     def view(self, name: tuple[str, ...]) -> View | None:
         """Return the definition of a view; None for other relations."""
-        return self._memoize(self._views, name, self._definitions.find)
+        return self._memoize(self._views, name, self.definitions.find)
 
     @cached_property
-    def _definitions(self) -> Views:
+    def definitions(self) -> Views:
+        """The entries of tables and views in Spark's catalog."""
         return Views(self.session)
 
     def changed_setting(self, view: View) -> str | None:
@@ -216,7 +217,7 @@ class SparkCatalog(CatalogConstraints):
             if self.measurements is None or not classic(self.session):
                 return self._run_measurement(query, run(self.session, query, self.arguments))
             cache, text = self.measurements, (query, repr(self.arguments), self.settings)
-            found = cache.find_text(text, self._definitions.entry, self.session)
+            found = cache.find_text(text, self.definitions.entry, self.session)
             if found is None:
                 frame = run(self.session, query, self.arguments)
                 key = catalog_query(frame)
@@ -225,7 +226,7 @@ class SparkCatalog(CatalogConstraints):
                     found = self._run_measurement(query, frame)
                 if key and found is not None:
                     cache.keep(key, found)
-                    cache.keep_text(text, dict(self._definitions.entries), key, found)
+                    cache.keep_text(text, dict(self.definitions.entries), key, found)
             return found
         except (PySparkException, Py4JError):  # Py4JError: errors of tasks other than Spark's
             return None
