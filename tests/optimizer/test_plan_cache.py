@@ -8,6 +8,7 @@ import pytest
 
 from comparing import assert_same
 from dovetail import Optimizer, Options
+from dovetail.executor.session.batch import analyze
 from dovetail.optimizer.snapshot import take_snapshot
 from sessions import for_few_rows
 
@@ -61,6 +62,39 @@ def asked(spark: SparkSession, tmp_path: Path) -> Asked:
 
 def test_from_the_second_time_on(asked: Asked) -> None:
     assert [asked.known() for _ in range(3)] == [False, True, True]
+
+
+def test_a_plan_that_is_shown_again_is_not_analyzed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked.plan()
+    analyzed: list[str] = []
+
+    def analyze_and_count(session: SparkSession, text: str, args: Any) -> Any:
+        analyzed.append(text)
+        return analyze(session, text, args)
+
+    monkeypatch.setattr("dovetail.executor.catalog.spark_catalog.analyze", analyze_and_count)
+    plan = asked.optimizer.plan(QUERY)
+    assert not analyzed
+    assert plan.rewritten
+    plan.dataframe()
+    assert analyzed == [plan.sql()]
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT x, v FROM points WHERE x > 3", "SELECT x FROM points JOIN intervals USING (w);"]
+)
+def test_what_is_left_to_spark_is_analyzed_once(asked: Asked, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    analyzed: list[str] = []
+    sql = asked.session.sql
+
+    def analyze_and_count(text: str, args: Any = None, **values: Any) -> Any:
+        analyzed.append(text)
+        return sql(text, args=args, **values) if args else sql(text, **values)
+
+    monkeypatch.setattr(asked.session, "sql", analyze_and_count)
+    rows = asked.optimizer.sql(text).collect()
+    assert analyzed == [text.rstrip(";")]
+    assert sorted(rows) == sorted(sql(text).collect())
 
 
 def test_a_statement_that_runs_once_pays_no_snapshot(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

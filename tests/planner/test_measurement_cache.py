@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dovetail.executor.catalog import spark_catalog
 from dovetail.executor.catalog.measurement_cache import MeasurementCache, catalog_query
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.executor.session.batch import run
+from dovetail.planner.catalog.measure import length_classes_sql
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dovetail.planner.catalog import Numbers
 
 LENGTHS = "SELECT CAST(max(hi - lo) AS DOUBLE) AS longest FROM t"
 
 
 class Asking:
-    """Asks a memory, and counts how often it had to measure."""
+    """Measures as planning does, with one cache, and counts what Spark analyzed and what it ran."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self.session, self.measured = session, 0
-        self.memory: MeasurementCache[tuple[float | None]] = MeasurementCache()
+    def __init__(self, session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session, self.analyzed, self.measured = session, 0, 0
+        self.memory: MeasurementCache[tuple[Numbers, ...]] = MeasurementCache()
+        numbers = spark_catalog._numbers
+
+        def analyze(*statement: Any) -> DataFrame:
+            self.analyzed += 1
+            return run(*statement)
+
+        def measure(frame: DataFrame) -> tuple[Numbers, ...]:
+            self.measured += 1
+            return numbers(frame)
+
+        monkeypatch.setattr(spark_catalog, "run", analyze)
+        monkeypatch.setattr(spark_catalog, "_numbers", measure)
 
     def __call__(self, query: str) -> float | None:
-        frame = self.session.sql(query)
-        question = catalog_query(frame)
-        found = self.memory.find(question) if question else None
-        if found is None:
-            self.measured += 1
-            found = (frame.collect()[0][0],)
-            if question:
-                self.memory.keep(question, found)
-        return found[0]
+        catalog = SparkCatalog(self.session, measurements=self.memory)
+        for name in ("t", "kept", "frame"):
+            catalog.columns((name,))
+        found = catalog.measure(query)
+        assert found is not None
+        return found[0][0]
 
 
 @pytest.fixture
-def ask(spark: SparkSession, tmp_path: Path) -> Asking:
-    """A memory for a session with a table ``t`` in Parquet."""
+def ask(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    """A cache for a session with a table ``t`` in Parquet."""
     session = spark.newSession()
     write(session, tmp_path / "t", 1)
     view(session, tmp_path / "t")
-    return Asking(session)
+    return Asking(session, monkeypatch)
 
 
 def write(session: SparkSession, path: Path, length: int, mode: str = "error") -> None:
@@ -55,7 +70,26 @@ def view(session: SparkSession, path: Path) -> None:
 
 def test_a_question_is_measured_once(ask: Asking) -> None:
     assert [ask(LENGTHS), ask(LENGTHS), ask(LENGTHS)] == [1, 1, 1]
-    assert ask.measured == 1
+    assert (ask.analyzed, ask.measured) == (1, 1)
+
+
+def test_another_text_of_the_same_question_is_analyzed(ask: Asking) -> None:
+    assert [ask(LENGTHS), ask(LENGTHS + " WHERE true"), ask(LENGTHS.lower())] == [1, 1, 1]
+    assert (ask.analyzed, ask.measured) == (3, 2)
+
+
+def test_small_inputs_are_measured_in_one_task(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, plans = length_classes_sql("SELECT CAST(lo AS DOUBLE) AS low, CAST(hi AS DOUBLE) AS high FROM t"), []
+    measure = spark_catalog._numbers
+
+    def keep_plan(frame: DataFrame) -> tuple[Numbers, ...]:
+        plans.append(frame._jdf.queryExecution().executedPlan().toString())
+        return measure(frame)
+
+    monkeypatch.setattr(spark_catalog, "_numbers", keep_plan)
+    found = [SparkCatalog(ask.session, one_task_bytes=size).measure(query) for size in (2**20, 1)]
+    assert found == [((10.0, 10.0, 1.0, 0.0, 10.0),)] * 2
+    assert ["Exchange" in plan for plan in plans] == [False, True]
 
 
 def test_another_session_knows_the_same_files(ask: Asking, tmp_path: Path) -> None:
