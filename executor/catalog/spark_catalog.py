@@ -25,6 +25,7 @@ from dovetail.executor.session.concurrent_calls import call_concurrently, call_i
 from dovetail.executor.session.job_names import job_name
 from dovetail.executor.session.sail import is_sail
 from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.time_limit import lift_time_limit
 from dovetail.executor.session.user_code import calls_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
 from dovetail.planner.catalog.cost import Thresholds
@@ -161,8 +162,16 @@ class SparkCatalog(CatalogConstraints):
         return analyze(self.session, query, self.arguments)
 
     def start_analysis(self, query: str) -> None:
-        """Analyze a query in the background, while rules run; ``analyze`` waits for the result."""
-        self._analyses_in_background[query] = call_in_background(self.session, partial(self._analyze, query))
+        """Analyze a query in the background, while rules run; ``analyze`` waits for the result.
+
+        Spark would analyze it in any case, so the time limit of planning does not cancel what this runs.
+        """
+
+        def analyze_to_the_end() -> Analysis:
+            lift_time_limit(self.session)
+            return self._analyze(query)
+
+        self._analyses_in_background[query] = call_in_background(self.session, analyze_to_the_end)
 
     def streams(self, query: str) -> int:
         """Count the stream scans of a query."""
