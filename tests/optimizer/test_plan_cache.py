@@ -81,7 +81,7 @@ def test_a_plan_that_is_shown_again_is_not_analyzed(asked: Asked, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT x, v FROM points WHERE x > 3", "SELECT x FROM points JOIN intervals USING (w);"]
+    "text", ["SELECT x, v FROM points WHERE x > 3", "SELECT p.x FROM points p JOIN intervals i USING (w);"]
 )
 def test_what_is_left_to_spark_is_analyzed_once(asked: Asked, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     analyzed: list[str] = []
