@@ -65,6 +65,7 @@ def test_from_the_second_time_on(asked: Asked) -> None:
 
 
 def test_a_plan_that_is_shown_again_is_not_analyzed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked.session.catalog.clearCache()
     asked.plan()
     analyzed: list[str] = []
 
@@ -77,7 +78,7 @@ def test_a_plan_that_is_shown_again_is_not_analyzed(asked: Asked, monkeypatch: p
     assert not analyzed
     assert plan.rewritten
     plan.dataframe()
-    assert analyzed == [plan.sql()]
+    assert len(analyzed) == 1
 
 
 @pytest.mark.parametrize(
