@@ -34,11 +34,11 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     assert plan.rewriting is not None
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
     analyses: tuple[Callable[[], Any], ...] = (
+        partial(catalog.analyze, plan.query),
         partial(catalog.analyze, plan.named_query),
         partial(user_functions, catalog.session, names),
     )
-    after, users = call_concurrently(catalog.session, *analyses)
-    before = catalog.analyze(plan.query)
+    before, after, users = call_concurrently(catalog.session, *analyses)
     if isinstance(before, str):
         return replace(plan, rewriting=None, rejection=before)  # Spark raises its own error when the statement runs
     if isinstance(after, str):

@@ -210,7 +210,6 @@ class SessionPlanner:
         """
         start = perf_counter()
         numbered, arguments = name_parameters(text, args)
-        query = numbered.rstrip().rstrip(";")
         catalog, declared = self._make_catalog(arguments), self.declarations.copy()
         is_cacheable = may_cache and stop_after == "lower" and not self.declarations.tables
         snapshot: Snapshot | None = None
@@ -219,8 +218,6 @@ class SessionPlanner:
             plan, snapshot = known
             timings: dict[str, float] = {}
         else:
-            if analyzes := may_cache and stop_after == "lower" and _is_query(query):
-                catalog.start_analysis(query)  # needed in any case: to validate the rewriting, or to run
             plan = self._make_plan(numbered, stop_after, catalog)
             timings = plan.timings
             should_cache = (
@@ -233,12 +230,10 @@ class SessionPlanner:
                 snapshot = take_snapshot(plan, catalog, declared)
             if should_cache:
                 self._plans.add(numbered, self.options, plan, snapshot)
-            if analyzes and numbered == text and not plan.rewritten:
-                found = catalog.analyze(query)
-                plan = plan if isinstance(found, str) else replace(plan, frame=found[0])
-        if (runs_later or checks) and not plan.rewritten and not plan.stopped and _is_query(query):
-            found = catalog.analyze(query)
-            plan = replace(plan, rejection=found if isinstance(found, str) else "")
+            if should_cache and not plan.rewritten and isinstance(found := catalog.analyze(numbered), tuple):
+                plan = replace(plan, frame=found[0])
+        if (runs_later or checks) and not plan.rewritten and not plan.stopped:
+            plan = replace(plan, rejection=_rejection(numbered, catalog))
         timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
         given["requests"] = catalog.requests
@@ -299,9 +294,12 @@ class SessionPlanner:
         return plan
 
 
-def _is_query(text: str) -> bool:
-    """Whether a text is a query, and not a command, which analysis would run."""
+def _rejection(text: str, catalog: SparkCatalog) -> str:
+    """Return Spark's error for a query; empty if Spark can analyze it, and for a command, which analysis would run."""
     try:
-        return not not_a_query(text)
+        if not_a_query(text):
+            return ""
     except Unsupported:  # a text without tokens
-        return False
+        return ""
+    found = catalog.analyze(text)
+    return found if isinstance(found, str) else ""

@@ -21,11 +21,10 @@ from dovetail.executor.catalog.repeatable import nonrepeatable_reason, nonrepeat
 from dovetail.executor.catalog.statistics import parse_statistics, read_statistics
 from dovetail.executor.catalog.views import Views, changed_setting, legacy_settings
 from dovetail.executor.session.batch import Arguments, analyze, classic, run
-from dovetail.executor.session.concurrent_calls import call_concurrently, call_in_background
+from dovetail.executor.session.concurrent_calls import call_concurrently
 from dovetail.executor.session.job_names import job_name
 from dovetail.executor.session.sail import is_sail
 from dovetail.executor.session.settings import all_settings
-from dovetail.executor.session.time_limit import lift_time_limit
 from dovetail.executor.session.user_code import calls_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
 from dovetail.planner.catalog.cost import Thresholds
@@ -36,7 +35,6 @@ from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.deadline import check_deadline
 from dovetail.planner.types.schema import Column, sql_type
 
-Analysis = tuple[DataFrame, StructType] | str  # of a query, or the first line of Spark's error
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -67,8 +65,7 @@ class SparkCatalog(CatalogConstraints):
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
         self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
-        self._analyzed: dict[str, Analysis] = {}
-        self._analyses_in_background: dict[str, Callable[[], Analysis]] = {}
+        self._analyzed: dict[str, tuple[DataFrame, StructType] | str] = {}
         self._streams: dict[str, int] = {}
         self._nonrepeatable_reasons: dict[str, str | None] = {}
         self._views: dict[tuple[str, ...], View | None] = {}
@@ -152,26 +149,9 @@ class SparkCatalog(CatalogConstraints):
         """Return the columns of a query as Spark analyzes it; None if Spark rejects it."""
         return self._memoize(self._schemas, query, self._find_schema)
 
-    def analyze(self, query: str) -> Analysis:
+    def analyze(self, query: str) -> tuple[DataFrame, StructType] | str:
         """Analyze a query, once; return Spark's result or the first line of its error."""
-        return self._memoize(
-            self._analyzed, query, lambda text: self._analyses_in_background.get(text, partial(self._analyze, text))()
-        )
-
-    def _analyze(self, query: str) -> Analysis:
-        return analyze(self.session, query, self.arguments)
-
-    def start_analysis(self, query: str) -> None:
-        """Analyze a query in the background, while rules run; ``analyze`` waits for the result.
-
-        Spark would analyze it in any case, so the time limit of planning does not cancel what this runs.
-        """
-
-        def analyze_to_the_end() -> Analysis:
-            lift_time_limit(self.session)
-            return self._analyze(query)
-
-        self._analyses_in_background[query] = call_in_background(self.session, analyze_to_the_end)
+        return self._memoize(self._analyzed, query, lambda text: analyze(self.session, text, self.arguments))
 
     def streams(self, query: str) -> int:
         """Count the stream scans of a query."""

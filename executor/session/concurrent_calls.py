@@ -25,11 +25,3 @@ def call_concurrently(session: SparkSession, *calls: Callable[[], T]) -> tuple[T
     with ThreadPoolExecutor(len(others)) as pool:
         waiting = [pool.submit(copy_context().run, thread_target(session, other)) for other in others]
         return (first(), *(future.result() for future in waiting))
-
-
-def call_in_background(session: SparkSession, call: Callable[[], T]) -> Callable[[], T]:
-    """Start a call in a thread of its own; the function returned waits for its result, and raises its error."""
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(copy_context().run, thread_target(session, call))
-    pool.shutdown(wait=False)
-    return future.result

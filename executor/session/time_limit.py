@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from dovetail.executor.session.batch import classic
 
 _EVERY = 0.5  # seconds
-_TAG = "dovetail-"
 
 
 class TimeIsUp(Exception):
@@ -28,7 +27,7 @@ def cancel_jobs_after(session: SparkSession, seconds: float) -> Iterator[None]:
 
     Jobs that start later are canceled as well, within half a second.
     """
-    tag = f"{_TAG}{uuid4().hex}"
+    tag = f"dovetail-{uuid4().hex}"
     context = session.sparkContext if classic(session) else None
     add, remove, cancel = (
         (context.addJobTag, context.removeJobTag, context.cancelJobsWithTag)
@@ -51,15 +50,6 @@ def cancel_jobs_after(session: SparkSession, seconds: float) -> Iterator[None]:
     finally:
         ended.set()
         remove(tag)
-
-
-def lift_time_limit(session: SparkSession) -> None:
-    """Let the jobs that this thread starts from now on run to their end."""
-    context = session.sparkContext if classic(session) else None
-    tags, remove = (context.getJobTags(), context.removeJobTag) if context else (session.getTags(), session.removeTag)
-    for tag in tags:
-        if tag.startswith(_TAG):
-            remove(tag)
 
 
 @contextmanager

@@ -81,23 +81,6 @@ def test_a_plan_that_is_shown_again_is_not_analyzed(asked: Asked, monkeypatch: p
     assert len(analyzed) == 1
 
 
-@pytest.mark.parametrize(
-    "text", ["SELECT x, v FROM points WHERE x > 3", "SELECT p.x FROM points p JOIN intervals i USING (w);"]
-)
-def test_what_is_left_to_spark_is_analyzed_once(asked: Asked, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    analyzed: list[str] = []
-    sql = asked.session.sql
-
-    def analyze_and_count(text: str, args: Any = None, **values: Any) -> Any:
-        analyzed.append(text)
-        return sql(text, args=args, **values) if args else sql(text, **values)
-
-    monkeypatch.setattr(asked.session, "sql", analyze_and_count)
-    rows = asked.optimizer.sql(text).collect()
-    assert analyzed == [text.rstrip(";")]
-    assert sorted(rows) == sorted(sql(text).collect())
-
-
 def test_a_statement_that_runs_once_pays_no_snapshot(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
 
