@@ -7,7 +7,7 @@ import sys
 
 PROGRAMS = (
     "planning", "first_plans", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams", "event_logs",
-    "savings", "programs", "sail",
+    "estimates", "savings", "programs", "sail",
 )  # fmt: skip
 
 

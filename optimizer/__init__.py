@@ -13,6 +13,7 @@ from dovetail.executor.connectors.source import LookupSource
 from dovetail.executor.connectors.spark_table import SparkTable
 from dovetail.executor.connectors.sqlite import SQLiteSource
 from dovetail.optimizer.api import Optimizer, optimized
+from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
 from dovetail.optimizer.materialized_view import MaterializedView
 from dovetail.optimizer.materialized_views import MaterializedViews
 from dovetail.optimizer.new_sessions import install_on_new_sessions
@@ -40,10 +41,12 @@ from dovetail.planner.explain.records import Declined, PlanWarning
 from dovetail.planner.state.sink import Sink
 
 __all__ = [
+    "Answer",
     "CatalogError",
     "Declined",
     "DovetailError",
     "EnvironmentProblem",
+    "EstimatedRow",
     "GoldenError",
     "HintError",
     "HttpSource",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,8 @@ from dovetail.executor.session.installation import install, uninstall
 from dovetail.optimizer import streams
 from dovetail.optimizer.declarations import Declarations
 from dovetail.optimizer.driver import Stage
+from dovetail.optimizer.estimate.answer import Answer
+from dovetail.optimizer.estimate.run import Goal, prepare_estimate
 from dovetail.optimizer.materialization import materialize
 from dovetail.optimizer.materialized_view import MaterializedView
 from dovetail.optimizer.materialized_views import MaterializedViews, materialize_all
@@ -117,6 +119,32 @@ class Optimizer:
         plan = self._planner.plan_to_run(text, args, frames)
         _log_warnings(plan)
         return plan.run()
+
+    def estimate(
+        self,
+        text: str,
+        /,
+        args: dict[str, Any] | list[Any] | None = None,
+        *,
+        error: float = 0.01,
+        confidence: float = 0.95,
+        seconds: float | None = None,
+        seed: int | None = None,
+        **frames: Any,
+    ) -> Iterator[Answer]:
+        """Estimate counts, sums and averages from a sample that grows; each answer has narrower intervals.
+
+        The answers end when the half width of each certified interval is at most ``error`` times its estimate, with the
+        exact answer of ``opt.sql``, or after so many ``seconds``; leave the iteration whenever an answer suffices
+        (docs/estimates.md).  ``confidence``: the probability with which an interval holds the exact value.  ``seed``
+        repeats a sample; None draws one.  ``args`` and ``frames`` as in ``sql``.
+
+        Raises ``QueryError`` for a statement that cannot be estimated, with the reason, and if nothing was read in the
+        time; ``OptionError``; and what Spark raises.
+        """
+        check_text(text, "opt.estimate")
+        goal = Goal(error, confidence, seconds)
+        return prepare_estimate(self._planner, text, args, frames, goal, seed).answers()
 
     def dataframe(self, frame: DataFrame, /) -> DataFrame:
         """Plan a DataFrame, and return the one that runs the rewriting: the same rows, columns and types.

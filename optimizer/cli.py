@@ -1,4 +1,4 @@
-"""The command ``dovetail``: run, explain, rewrite, verify, advise, stream and materialize SQL; rules, doctor.
+"""The command ``dovetail``: run, explain, rewrite, verify, estimate, advise, stream and materialize SQL; rules, doctor.
 
 Answers go to stdout, everything else to stderr.  ``optimizer/commands/failures.py`` has the exit codes.  Nothing here
 imports pyspark before a session is needed.
@@ -198,6 +198,30 @@ def verify(
     from dovetail.optimizer.verify import Checks
 
     run_verify(job.read(), Checks(timeout, sample, limit, measure), html=html, json=json)
+
+
+@app.command(epilog="Example: dovetail estimate query.sql --table events=events.parquet --error 1% --seconds 20")
+@with_job_options()
+def estimate(
+    job: JobOptions,
+    error: Annotated[
+        str, typer.Option(metavar="SHARE", help="End when no interval is wider, relative to its value: 1% or 0.01.")
+    ] = "1%",
+    confidence: Annotated[
+        str, typer.Option(metavar="SHARE", help="The probability with which an interval holds the exact value.")
+    ] = "95%",
+    seconds: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End after so many seconds, with the answer so far.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Read the same sample as before.")] = None,
+    json: Json = False,
+) -> None:
+    """Estimate counts, sums and averages from a sample that grows, with intervals that become narrower."""
+    from dovetail.optimizer.commands.estimate import read_share, run_estimate
+    from dovetail.optimizer.estimate.run import Goal
+
+    goal = Goal(read_share("--error", error), read_share("--confidence", confidence), seconds)
+    run_estimate(job.read(), goal, seed, json=json)
 
 
 @app.command(epilog="Example: dovetail report query.sql --table events=events.parquet --out report.md")

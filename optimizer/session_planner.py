@@ -78,9 +78,9 @@ class SessionPlanner:
         )
         return self.statements.decide(plan, required=required)
 
-    def plan_part(self, text: str) -> Plan:
+    def plan_part(self, text: str, args: Any = None) -> Plan:
         """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""
-        return self._guard(text, None, lambda: self._plan(text, None, "lower"))
+        return self._guard(text, args, lambda: self._plan(text, args, "lower"))
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
@@ -210,7 +210,7 @@ class SessionPlanner:
         """
         start = perf_counter()
         numbered, arguments = name_parameters(text, args)
-        catalog, declared = self._make_catalog(arguments), self.declarations.copy()
+        catalog, declared = self.make_catalog(arguments), self.declarations.copy()
         is_cacheable = may_cache and stop_after == "lower" and not self.declarations.tables
         snapshot: Snapshot | None = None
         known = is_cacheable and self._plans.find(numbered, self.options, catalog, declared, runs_later=runs_later)
@@ -249,14 +249,15 @@ class SessionPlanner:
 
         def plan_current() -> Plan:
             if snapshot is not None:
-                frame = snapshot.unchanged(self._make_catalog(plan.arguments), self.declarations.copy())
+                frame = snapshot.unchanged(self.make_catalog(plan.arguments), self.declarations.copy())
                 if frame is not None:
                     return replace(plan, frame=frame if snapshot.runs else None)
             return self._plan(plan.text, plan.given, "lower")
 
         return self._guard(plan.text, plan.given, plan_current)
 
-    def _make_catalog(self, arguments: Any) -> SparkCatalog:
+    def make_catalog(self, arguments: Any) -> SparkCatalog:
+        """Create a catalog of the session and its declarations, for one statement."""
         from dovetail.executor.catalog.measurement_cache import MeasurementCache
         from dovetail.executor.catalog.spark_catalog import SparkCatalog
 

@@ -51,6 +51,8 @@ OUTER_SUMS = "rules/lower/aggregate_band_join.py"
 VIEWS = "executor/session/temporary_views.py"
 VALIDATION = "optimizer/schema_validation.py"
 NAMED = "executor/session/named_frames.py"
+CLUSTERS = "planner/estimate/clusters.py"
+ESTIMATE_TESTS = "tests/planner/test_estimates.py"
 CACHE_TESTS = "tests/optimizer/test_cached_inputs.py"
 
 FAULTS = (
@@ -338,5 +340,26 @@ FAULTS = (
         "self.block.condition if preserved else None",
         "() if preserved else None",
         "aggregate",
+    ),
+    Fault(
+        "pairs of a join are taken for independent",
+        CLUSTERS,
+        "        variance = (second - n * mean**2) / (n - 1)\n",
+        "        variance = min((second - n * mean**2) / (n - 1), abs(mean))\n",
+        tests=ESTIMATE_TESTS,
+    ),
+    Fault(
+        "each look may miss as often as all",
+        "planner/estimate/looks.py",
+        "(1 - confidence) / LOOKS",
+        "1 - confidence",
+        tests=ESTIMATE_TESTS,
+    ),
+    Fault(
+        "a divisor is taken for exact",
+        "planner/estimate/expression.py",
+        "-quotient / right.number",
+        "0.0",
+        tests=ESTIMATE_TESTS,
     ),
 )

@@ -36,7 +36,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_names_every_command() -> None:
     done = dovetail("--help")
     assert done.exit_code == 0
-    for command in ("demo", "run", "explain", "rewrite", "verify", "report", "rules", "state", "doctor"):
+    for command in ("demo", "run", "explain", "rewrite", "verify", "estimate", "report", "rules", "state", "doctor"):
         assert f" {command} " in done.stdout
         assert dovetail(command, "--help").exit_code == 0
 

@@ -356,6 +356,23 @@ def test_verify(pi: Any) -> None:
     assert dovetail("verify", "--sql", BAND, *pi).stdout.startswith("not rewritten")
 
 
+def test_estimate(pi: Any) -> None:
+    text = "SELECT i.name, count(*) AS n, sum(p.id) AS ids FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi GROUP BY i.name"
+    text += " ORDER BY i.name"
+    done = dovetail("estimate", "--sql", text, *pi, "--error", "1%", "--seed", 3)
+    assert done.exit_code == 0
+    assert [line.split() for line in done.stdout.splitlines()[2:4]] == [["a", "2", "3"], ["b", "2", "5"]]
+    assert "Exact, from all rows" in done.stdout
+    found = json.loads(dovetail("estimate", "--sql", text, *pi, "--json", "--confidence", "0.9").stdout)
+    assert found["exact"]
+    assert found["columns"] == ["name", "n", "ids"]
+    assert found["rows"][0]["values"][1] == {"estimate": 2, "low": 2, "high": 2}
+    for given, message in (("--error=much", "--error much is no number"), ("--error=120%", "error=1.2 is no relative")):
+        done = dovetail("estimate", "--sql", text, *pi, given)
+        assert done.exit_code == 2
+        assert message in done.stderr
+
+
 def test_the_page_of_verify(pi: Any, tmp_path: Path) -> None:
     page = tmp_path / "band.html"
     done = dovetail("verify", "--sql", BAND, *pi, "--force", "--measure", "--html", str(page))

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dovetail.executor.catalog.datafusion_plan import is_scan
 from dovetail.executor.catalog.measurement_cache import items
-from dovetail.executor.session.batch import Arguments, run
+from dovetail.executor.session.batch import Arguments, classic, run
 from dovetail.planner.types.schema import sql_type
 
 _OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
@@ -48,6 +48,11 @@ _CONTROLS = (
     "SELECT 1 AS r WHERE EXISTS (SELECT 1 FROM (SELECT rand() AS r) WHERE r < 2)",
 )
 _reliable: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
+def is_deterministic(frame: DataFrame) -> bool:
+    """Whether no expression of a query is volatile; True on Spark Connect, which does not show it."""
+    return not classic(frame.sparkSession) or bool(frame._jdf.queryExecution().analyzed().deterministic())
 
 
 def nonrepeatable_reason(frame: DataFrame) -> str | None:

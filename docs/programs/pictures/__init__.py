@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from docs.programs.pictures.bins import bins
 from docs.programs.pictures.calls import calls
+from docs.programs.pictures.estimates import estimates
 from docs.programs.pictures.plans import plans
 from docs.programs.pictures.speed import nearest, refresh, streams, time_and_rows, tpc
 from docs.programs.pictures.state import state
@@ -18,6 +19,7 @@ PICTURES: Mapping[str, Callable[[], Drawing]] = MappingProxyType(
         "plans": plans,
         "time-and-rows": time_and_rows,
         "calls": calls,
+        "estimates": estimates,
         "state": state,
         "refresh": refresh,
         "tpc": tpc,

@@ -1,0 +1,266 @@
+"""Runs an estimate: looks at a sample that grows, then at the exact answer where no sample suffices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from math import inf
+from random import SystemRandom
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
+from dovetail.optimizer.parameters import name_parameters
+from dovetail.planner.errors import OptionError, QueryError, Refused, Unsupported
+from dovetail.planner.estimate.clusters import ClusterSample, Interval
+from dovetail.planner.estimate.expression import evaluate
+from dovetail.planner.estimate.groups import GroupSums
+from dovetail.planner.estimate.looks import CLUSTERS, Look, first_look, next_look
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.reader import not_a_query
+from dovetail.rules.context import Context
+from dovetail.rules.estimate.query import ROWS, EstimatedColumn, EstimatedQuery, read_estimate
+from dovetail.rules.estimate.sample_statement import sample_statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from dovetail.executor.session.named_frames import NamedFrames
+    from dovetail.optimizer.plan import Plan
+    from dovetail.optimizer.session_planner import SessionPlanner
+
+_MOST_GROUPS = 10_000
+_SHORT = 3.0  # seconds of an exact run that are not worth a sample
+_ATTEMPT = 6.0  # seconds after which an exact run that was predicted to be short is canceled
+_PAIRS = 2e7  # joined rows that Spark aggregates in a second
+
+_SOON = f"The exact run is predicted to take less than {_SHORT:.0f} s, so it follows"
+_LAST = "A larger sample would save nothing, so the exact answer follows"
+
+
+class Goal(NamedTuple):
+    """When an estimate ends: at this relative error of all certified groups, or after so many seconds."""
+
+    error: float
+    confidence: float
+    seconds: float | None
+
+    def check(self) -> None:
+        """Raise ``OptionError`` for values that no estimate can have."""
+        if not 0 < self.error < 1:
+            raise OptionError(f"error={self.error} is no relative error; give a number between 0 and 1, such as 0.01")
+        if not 0.5 <= self.confidence < 1:
+            raise OptionError(
+                f"confidence={self.confidence} is no confidence; give a number from 0.5 up to 1, such as 0.95"
+            )
+        if self.seconds is not None and not self.seconds > 0:
+            raise OptionError(f"seconds={self.seconds} is no time limit; give a number above 0, or None")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statement to estimate: its text with named parameters, how it is read, and what an estimate needs to run it."""
+
+    planner: SessionPlanner
+    text: str
+    arguments: Any
+    named: NamedFrames | None
+    query: EstimatedQuery
+    schema: StructType
+    goal: Goal
+    seed: int
+
+    @property
+    def session(self) -> SparkSession:
+        """The session on which it runs."""
+        return self.planner.session
+
+    @property
+    def aggregates(self) -> tuple[int, ...]:
+        """The numbers of the columns that are estimated."""
+        return tuple(n for n, column in enumerate(self.query.columns) if column.group is None)
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield an answer for each look, and at the end the exact one, unless an earlier one suffices."""
+        from dovetail.executor.session.time_limit import TimeIsUp
+
+        start = monotonic()
+        end = inf if self.goal.seconds is None else start + self.goal.seconds
+        sums = GroupSums(self.query.products)
+        look: Look | None = first_look(self.goal.confidence)
+        answer: Answer | None = None
+        try:
+            while look is not None:
+                self.read(sums, look.read, end)
+                found = self.answer(sums, look, monotonic() - start, answer)
+                suffices, is_short, after = self._suffices(found), self._is_short(found), self._next(found, look)
+                answer = replace(found, reason="" if suffices else _SOON if is_short else "" if after else _LAST)
+                yield answer
+                if suffices:
+                    return
+                exact: Answer | None = None
+                if is_short:
+                    with suppress(TimeIsUp):
+                        exact = self._exact(start, min(end, monotonic() + _ATTEMPT), answer)
+                if exact:
+                    yield exact
+                    return
+                look = after
+            assert answer is not None
+            yield self._exact(start, end, answer)
+        except TimeIsUp:
+            if answer is None:
+                raise QueryError(
+                    f"No part of the rows was read in {self.goal.seconds:g} s; give the estimate more seconds"
+                ) from None
+
+    def _views(self) -> AbstractContextManager[None]:
+        return self.named.views() if self.named else nullcontext()
+
+    def read(self, sums: GroupSums, end: int, until: float) -> None:
+        """Read further clusters, up to number ``end``."""
+        statement = sample_statement(self.query, sums.read, end, self.seed)
+        groups = len(self.query.groups)
+        for row in self._collect(lambda: self.planner.plan_part(statement, self.arguments), until):
+            sums.add(tuple(row[:groups]), row[groups], row[groups + 1 :])
+        sums.read = end
+        _check_few(len(sums))
+
+    def _collect(self, plan: Callable[[], Plan], until: float) -> list[Any]:
+        """Plan a statement, and return its rows.  Raises ``TimeIsUp``, ``QueryError``, and what Spark raises."""
+        from dovetail.executor.session.time_limit import TimeIsUp, time_limit
+
+        left = until - monotonic()
+        if left <= 0:
+            raise TimeIsUp
+        with self._views(), time_limit(self.session, left if left < inf else None):
+            rows = plan().run().limit(_MOST_GROUPS + 1).collect()
+        _check_few(len(rows))
+        return rows
+
+    def answer(self, sums: GroupSums, look: Look, seconds: float, before: Answer | None) -> Answer:
+        """The answer of a look, from the sums of its clusters; ``before``: the answer of the last look."""
+        rows = tuple(self._row(values, sample, look.error) for values, sample in sums.samples())
+        intervals = [value for row in rows if row.certified for value in row.values if isinstance(value, Interval)]
+        return Answer(
+            tuple(sorted(rows, key=lambda row: -(row.sampled_rows or 0))),
+            exact=False,
+            share=look.read / CLUSTERS,
+            sampled=self.query.sampled.name,
+            confidence=self.goal.confidence,
+            widest=max((interval.error for interval in intervals), default=inf),
+            seconds=seconds,
+            seed=self.seed,
+            reason="",
+            postponed=self.query.postponed,
+            schema=self.schema,
+            aggregates=self.aggregates,
+            session=self.session,
+            earlier=(*before.earlier, before) if before else (),
+        )
+
+    def _row(self, group: tuple[Any, ...], sample: ClusterSample, error: float) -> EstimatedRow:
+        totals = sample.estimates(len(self.query.totals))
+        values = [
+            group[column.group] if column.group is not None else _interval(column, sample, totals, error)
+            for column in self.query.columns
+        ]
+        estimated = [values[n] for n in self.aggregates]
+        certified = all(value is not None and value.certified for value in estimated)
+        return EstimatedRow(tuple(values), round(totals[ROWS] / sample.scale), certified)
+
+    def _is_short(self, answer: Answer) -> bool:
+        """Whether the exact run is predicted to be short, from the first look and the rows that it has joined."""
+        rows = sum(row.sampled_rows or 0 for row in answer.rows) / answer.share
+        return not answer.earlier and answer.seconds + rows / _PAIRS < _SHORT
+
+    def _next(self, answer: Answer, look: Look) -> Look | None:
+        factor = self.goal.error / answer.widest if 0 < answer.widest < inf else None
+        return next_look(look, factor, jumps=self.goal.seconds is None)
+
+    def _suffices(self, answer: Answer) -> bool:
+        """Whether all certified intervals are narrow enough, and nearly all rows are in certified groups."""
+        rows = sum(row.sampled_rows or 0 for row in answer.rows)
+        certified = sum(row.sampled_rows or 0 for row in answer.rows if row.certified)
+        return answer.widest <= self.goal.error and certified >= (1 - self.goal.error) * rows
+
+    def _exact(self, start: float, end: float, before: Answer) -> Answer:
+        found = self._collect(lambda: self.planner.plan_to_run(self.text, self.arguments), end)
+        rows = [
+            EstimatedRow(
+                tuple(
+                    Interval(value, value, value, True) if n in self.aggregates and value is not None else value
+                    for n, value in enumerate(row)
+                ),
+                None,
+                True,
+            )
+            for row in found
+        ]
+        return replace(
+            before,
+            rows=tuple(rows),
+            exact=True,
+            share=1.0,
+            widest=0.0,
+            seconds=monotonic() - start,
+            reason="",
+            earlier=(*before.earlier, before),
+        )
+
+
+def _check_few(groups: int) -> None:
+    if groups > _MOST_GROUPS:
+        raise QueryError(f"The statement has more than {_MOST_GROUPS:,} groups, too many for estimates; use opt.sql()")
+
+
+def _interval(column: EstimatedColumn, sample: ClusterSample, totals: list[float], error: float) -> Interval | None:
+    """The interval of a column; None for NULL: no value in the sample, or a division by zero."""
+    assert column.tree is not None
+    if not all(totals[n] for n in column.present):
+        return None
+    value = evaluate(column.tree, totals)
+    return sample.interval(value, error) if value else None
+
+
+def prepare_estimate(
+    planner: SessionPlanner, text: str, args: Any, frames: Mapping[str, Any], goal: Goal, seed: int | None
+) -> Estimate:
+    """Analyze and read a statement.  Raises ``QueryError`` if it cannot be estimated, and what Spark raises."""
+    from dovetail.executor.catalog.repeatable import is_deterministic
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.session.estimated_rows import is_number
+    from dovetail.executor.session.named_frames import name_frames
+
+    goal.check()
+    word = None
+    with suppress(Unsupported):  # Spark raises its own error for a text that cannot be parsed
+        word = not_a_query(text)
+    if word:
+        raise QueryError(f"{word} … is not a query, so there is nothing to estimate; give its SELECT alone")
+    named = name_frames(planner.session, text, frames) if frames else None
+    numbered, arguments = name_parameters(named.text if named else text, args)
+    with named.views() if named else nullcontext():
+        frame = run(planner.session, numbered, arguments)
+        if frame.isStreaming:
+            raise QueryError("Estimates read tables, and this statement reads a stream; materialize it instead")
+        if not is_deterministic(frame):
+            raise QueryError("This statement calls a function that may return another value each time, such as rand()")
+        catalog = planner.make_catalog(arguments)
+        try:
+            logical, _ = from_sql(numbered, catalog.settings)
+        except Refused as no:
+            raise QueryError(f"Dovetail cannot read this statement, so it cannot be estimated: {no.reason}") from no
+        query = read_estimate(logical, Context(catalog, planner.options))
+        for column, field in zip(query.columns, frame.schema, strict=True):
+            if column.group is None and not is_number(field.dataType):
+                raise QueryError(
+                    f"{field.name} is of type {field.dataType.simpleString()}, and only numbers are estimated. Run the "
+                    "statement with opt.sql()"
+                )
+        if isinstance(error := catalog.analyze(sample_statement(query, 0, CLUSTERS, 0)), str):
+            raise QueryError(f"Spark cannot read a sample of this statement: {error}. Run it with opt.sql()")
+    chosen = SystemRandom().randrange(2**31) if seed is None else seed
+    return Estimate(planner, numbered, arguments, named, query, frame.schema, goal, chosen)

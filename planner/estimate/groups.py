@@ -1,0 +1,42 @@
+"""The sums of all groups of a sample, which grow by further clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dovetail.planner.estimate.clusters import ClusterSample, Product
+from dovetail.planner.estimate.looks import CLUSTERS
+
+
+@dataclass
+class _Sums:
+    values: tuple[Any, ...]
+    met: int
+    sums: list[float]
+
+
+@dataclass
+class GroupSums:
+    """The sums of ``products`` over the clusters that are ``read``, by the values of the groups."""
+
+    products: tuple[Product, ...]
+    read: int = 0
+    _groups: dict[str, _Sums] = field(default_factory=dict)
+
+    def add(self, values: tuple[Any, ...], met: int, sums: Sequence[float | None]) -> None:
+        """Add what further clusters have of a group: the number of clusters with rows of it, and their sums."""
+        key = repr(values)  # NaN, which Spark takes for one group, does not equal itself
+        group = self._groups.setdefault(key, _Sums(values, 0, [0.0] * len(self.products)))
+        group.met += met
+        group.sums = [old + (new or 0.0) for old, new in zip(group.sums, sums, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def samples(self) -> Iterator[tuple[tuple[Any, ...], ClusterSample]]:
+        """The values of each group, and its sample."""
+        for group in self._groups.values():
+            sums = dict(zip(self.products, group.sums, strict=True))
+            yield group.values, ClusterSample(CLUSTERS, self.read, group.met, sums)

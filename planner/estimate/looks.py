@@ -1,0 +1,50 @@
+"""When a sample that grows is looked at, and how certain each look has to be.
+
+To stop at the first look whose interval is narrow enough misses more often than one interval does, since there are as
+many occasions to miss as there are looks.  So the error is divided among the looks (Bonferroni; Pocock 1977 spends it
+alike): the intervals of all looks hold together with the confidence, and therefore that of the look which stops, too.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+CLUSTERS = 4096
+"""Clusters of a relation; one look reads a number of them."""
+
+LOOKS = 4
+_FIRST = 64
+_GROWTH = 3
+_RESERVE = 1.2  # more than the clusters that the last look predicts, since its variance is an estimate
+
+
+class Look(NamedTuple):
+    """One look: the clusters that are read by then, and the probability with which its interval may miss."""
+
+    read: int
+    error: float
+
+
+def first_look(confidence: float) -> Look:
+    """The first look."""
+    return Look(_FIRST, (1 - confidence) / LOOKS)
+
+
+def next_look(look: Look, factor: float | None, *, jumps: bool) -> Look | None:
+    """The next look, or None if all rows are to be read: a sample of more than half of the clusters saves nothing.
+
+    ``factor``: the width that the widest interval is to have, relative to the one that it has; None if it is unknown.
+    ``jumps``: all rows are read as soon as no sample is predicted to suffice; otherwise the sample grows as before.
+    """
+    half = CLUSTERS // 2
+    if look.read * _GROWTH > half:
+        return None
+    sufficient = 0
+    if factor is not None:  # a width is proportional to the root of 1/n - 1/K
+        sufficient = ceil(_RESERVE / (1 / CLUSTERS + factor**2 * (1 / look.read - 1 / CLUSTERS)))
+    if sufficient > half:
+        if jumps:
+            return None
+        sufficient = 0
+    return Look(max(sufficient, _GROWTH * look.read), look.error)

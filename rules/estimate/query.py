@@ -1,0 +1,197 @@
+"""Reads a statement whose aggregates can be estimated: SELECT groups, arithmetic over counts, sums and averages.
+
+    SELECT s.device, count(*) AS n, avg(e.amount) FROM e JOIN s ON … GROUP BY s.device
+
+    groups      s.device
+    arguments   e.amount
+    totals      count(*), sum(amount), count(amount)
+    columns     group 0; total 0; total 1 / total 2
+
+FROM and WHERE stay as they are, apart from the relation that is sampled.  ORDER BY and HAVING are left to the exact
+answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from sqlglot import exp
+
+from dovetail.planner.errors import QueryError, Refused
+from dovetail.planner.estimate.clusters import Product, products_of
+from dovetail.planner.estimate.expression import TOTAL, totals_in
+from dovetail.planner.expr import Scalar, has_star, sql
+from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
+from dovetail.planner.expr.calls import repeated_otherwise
+from dovetail.planner.logical import Cte, Limit, Logical, Scan, SetOp, Sort, Statement, expressions
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.context import Context
+from dovetail.rules.estimate.sampled_relation import SampledRelation, find_sampled_relation
+from dovetail.rules.query.query_block import QueryBlock, read_block
+
+ROWS = 0
+"""The number of the total count(*), which every statement has: the rows of a group."""
+
+_INSTEAD = "Estimates cannot be computed: {}. Run the statement with opt.sql()"
+
+
+@dataclass(frozen=True)
+class EstimatedColumn:
+    """A column of the result: a group, by its number, or an expression of totals.
+
+    ``present``: the totals that count the values behind it; it is NULL if one of them is zero.
+    """
+
+    group: int | None = None
+    tree: exp.Expression | None = None
+    present: tuple[int, ...] = ()
+
+
+@dataclass
+class EstimatedQuery:
+    """A statement whose aggregates can be estimated; see the module for the fields."""
+
+    block: QueryBlock
+    sampled: SampledRelation
+    groups: list[Scalar] = field(default_factory=list)
+    arguments: list[Scalar] = field(default_factory=list)
+    totals: list[str] = field(default_factory=lambda: ["count(*)"])
+    columns: list[EstimatedColumn] = field(default_factory=list)
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """The products of totals whose sums over clusters give all intervals, and tell which values are NULL."""
+        trees = [column.tree for column in self.columns if column.tree is not None]
+        present = ((n,) for column in self.columns for n in column.present)
+        return tuple(dict.fromkeys((*products_of(((ROWS,), *(totals_in(tree) or () for tree in trees))), *present)))
+
+    @property
+    def postponed(self) -> tuple[str, ...]:
+        """The clauses that are left to the exact answer."""
+        having = ("HAVING",) if self.block.having else ()
+        return (*having, *(node.keyword.upper() for node in self.block.above if isinstance(node, Sort)))
+
+
+def read_estimate(query: Logical, ctx: Context) -> EstimatedQuery:
+    """Read a statement.  Raises ``QueryError`` if it cannot be estimated, with the reason and its place."""
+    try:
+        return _read(query, ctx)
+    except Refused as no:
+        raise QueryError(_INSTEAD.format(no.reason.rstrip(".")), no.place) from no
+
+
+def _read(query: Logical, ctx: Context) -> EstimatedQuery:
+    if isinstance(query, Statement):
+        raise Refused(f"{query.detail} is no query; give its SELECT alone")
+    if isinstance(query, SetOp):
+        raise Refused(f"{query.keyword.upper()} combines two queries; estimate each of them")
+    block = read_block(query)
+    if block is None:
+        raise Refused("it is more than one SELECT … FROM …, or has no FROM")
+    _check_clauses(block)
+    for scan in (node for node in query.walk() if isinstance(node, Scan)):
+        if scan.as_of is not None or "TABLESAMPLE" in scan.suffix.upper():
+            raise Refused(f"{scan.detail} returns other rows each time it is read")
+    for scalar in (s for node in query.walk() for s in expressions(node)):
+        if scalar.known is not None and (odd := repeated_otherwise(scalar.known)):
+            raise Refused(f"{sql(odd)} has another value each time it is computed", scalar.place)
+    ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
+    scope = ctx.scope(block.tree)
+    found = EstimatedQuery(block, find_sampled_relation(query, block, ctx))
+    aliases = {ctx.names.fold(i.tree.alias): i for i in block.project.items if isinstance(i.tree, exp.Alias)}
+    reader = _Reader(found, scope, aliases)
+    for item in block.project.items:
+        found.columns.append(reader.column(item))
+    if all(column.tree is None for column in found.columns):
+        raise Refused("no item of its select list is an aggregate")
+    if (grouped := block.aggregate) is not None:
+        for key in () if grouped.is_all else grouped.keys:
+            reader.group(reader.written(key))
+    return found
+
+
+def _check_clauses(block: QueryBlock) -> None:
+    for clause in block.above:
+        if isinstance(clause, Limit):
+            raise Refused(
+                f"{clause.keyword.upper()} {clause.count.shown} picks groups by values that are only estimated",
+                clause.count.place,
+            )
+    if not block.is_grouped:
+        raise Refused("windows and QUALIFY compare groups whose values are only estimated")
+    if block.project.quantifier.upper() == "DISTINCT":
+        raise Refused("DISTINCT counts values that no sample has met")
+    grouped = block.aggregate
+    if grouped is not None and grouped.sets is not None and not grouped.is_all:
+        raise Refused(f"GROUP BY {grouped.sets.shown} is more than a list of expressions", grouped.sets.place)
+
+
+class _Reader:
+    """Reads the items of a select list into the groups, arguments and totals of a query."""
+
+    def __init__(self, query: EstimatedQuery, scope: Scope, aliases: dict[str, Scalar]):
+        self.query, self.scope, self.aliases = query, scope, aliases
+
+    def column(self, item: Scalar) -> EstimatedColumn:
+        """Read an item of the select list."""
+        if item.plans:
+            raise Refused(f"{item.shown} has a subquery beside the aggregates", item.place)
+        if has_star(item.tree):
+            raise Refused(f"{item.shown} is no aggregate", item.place)
+        expression = Scalar(sql(item.tree.unalias()), (), item.place)
+        try:
+            found = calls(expression)
+            if not found:
+                return EstimatedColumn(group=self.group(expression))
+            present: list[int] = []
+            tree = replaced(expression, found, lambda call: self._aggregate(call, present)).tree
+        except Refused as no:
+            raise Refused(no.reason, item.place) from no
+        if totals_in(tree) is None:
+            raise Refused(f"{expression.shown} is more than aggregates and numbers with + - * /", item.place)
+        return EstimatedColumn(tree=tree, present=tuple(dict.fromkeys(present)))
+
+    def group(self, expression: Scalar) -> int:
+        """Return the number of a group, which is added if it is new."""
+        if expression.plans:
+            raise Refused(f"{expression.shown} groups by a subquery", expression.place)
+        for column in expression.columns:
+            self.scope.column(column)  # Spark would read the name of another item
+        return _index(self.query.groups, expression)
+
+    def written(self, key: Scalar) -> Scalar:
+        """Return the expression that a key of GROUP BY means: itself, that of a position, or that of an alias."""
+        item: Scalar | None = None
+        if isinstance(key.tree, exp.Literal) and key.tree.is_int:
+            item = self.query.block.project.items[int(key.tree.name) - 1]
+        elif isinstance(key.tree, exp.Column) and self.scope.find(key.tree) is None:
+            item = self.aliases.get(self.scope.names.fold(key.text))
+        return Scalar(sql(item.tree.unalias()), (), key.place) if item else key
+
+    def _aggregate(self, call: Call, present: list[int]) -> str:
+        """Return the expression of totals for an aggregate, and add the totals that count its values."""
+        if call.distinct:
+            _refuse(call, "counts values that no sample has met")
+        if call.function not in ("count", "sum", "avg"):
+            _refuse(call, "depends on single rows, which a sample does not have")
+        if call.argument is None:
+            return f"{TOTAL}{ROWS}"
+        argument = f"__dt_argument{_index(self.query.arguments, call.argument)}"
+        count = _index(self.query.totals, f"count({argument})")
+        if call.function == "count":
+            return f"{TOTAL}{count}"
+        present.append(count)
+        total = _index(self.query.totals, f"coalesce(sum(CAST({argument} AS DOUBLE)), 0D)")
+        return f"{TOTAL}{total}" if call.function == "sum" else f"{TOTAL}{total} / {TOTAL}{count}"
+
+
+def _refuse(call: Call, why: str) -> NoReturn:
+    raise Refused(f"{call.text} {why}")
+
+
+def _index(values: list[str] | list[Scalar], value: str | Scalar) -> int:
+    """Return the position of a value in a list, to which it is added if it is new."""
+    if value not in values:
+        values.append(value)  # type: ignore[arg-type]
+    return values.index(value)  # type: ignore[arg-type]

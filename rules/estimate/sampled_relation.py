@@ -1,0 +1,109 @@
+"""The relation of FROM that is sampled: each row of the result comes from one of its rows, and from no other.
+
+It is on the side that outer, semi and anti joins preserve, or of an inner join.  Its clusters of rows split the rows of
+the result in disjoint parts, and a total of the result is the sum over these parts.  Of several relations, the largest
+is sampled, which saves most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.planner.errors import Refused
+from dovetail.planner.estimate.looks import CLUSTERS
+from dovetail.planner.expr import Scalar, column_ref, columns_in, quote
+from dovetail.planner.logical import (
+    Derived,
+    Filter,
+    Join,
+    LateralView,
+    Logical,
+    Nested,
+    Project,
+    Scan,
+    expressions,
+    hint_name,
+)
+from dovetail.planner.logical.relations import subquery_as
+from dovetail.planner.sql.names import Source
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import with_leaves
+from dovetail.rules.query.query_block import QueryBlock
+
+CLUSTER = "__dt_cluster"
+_FEWEST = 8  # columns that are hashed, if there are so many: rows that agree in all of them are in one cluster
+_UNHASHED = re.compile(r"\b(map<|variant\b|geometry\b|geography\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SampledRelation:
+    """A relation of FROM, the name of its columns in the statement, and those of its columns that are hashed."""
+
+    tree: Logical
+    relation: Logical
+    name: str
+    columns: tuple[str, ...]
+
+    def over_clusters(self, first: int, end: int, seed: int) -> Logical:
+        """FROM over the rows of the relation that are in the clusters from ``first`` up to ``end``."""
+        hashed = ", ".join((*(f"{quote(self.name)}.{quote(column)}" for column in self.columns), str(seed)))
+        cluster = f"pmod(xxhash64({hashed}), {CLUSTERS})"
+        rows = Filter(self.relation, (Scalar(f"{cluster} >= {first}"), Scalar(f"{cluster} < {end}")))
+        part = Project(rows, (Scalar("*"), Scalar(f"{cluster} AS {CLUSTER}")))
+        return with_leaves(self.tree, {id(self.relation): subquery_as(part, self.name)})
+
+
+def find_sampled_relation(query: Logical, block: QueryBlock, ctx: Context) -> SampledRelation:
+    """Find the relation to sample.  Raises ``Refused`` if there is none."""
+    candidates = [relation for relation in _preserved(block.tree) if hint_name(relation)]
+    if not candidates:
+        raise Refused(
+            "none of its relations can be sampled, since each row of the result has to come from one row of a table or "
+            "subquery, and that is not so below a FULL JOIN"
+        )
+    found = ctx.statistics_of(*candidates)
+    sizes = [one.rows or 0 for one in found] if all(one.known for one in found) else [one.bytes or 0 for one in found]
+    relation = candidates[sizes.index(max(sizes))]
+    name = hint_name(relation)
+    assert name is not None
+    (source,) = ctx.names.sources(relation)
+    return SampledRelation(block.tree, relation, name, _hashed(source, query, ctx))
+
+
+def _preserved(tree: Logical) -> Iterator[Logical]:
+    """The tables and subqueries of which each row of FROM has exactly one row."""
+    match tree:
+        case Join(kind="full"):
+            return
+        case Join():
+            if tree.kind != "right":
+                yield from _preserved(tree.left)
+            if tree.kind in ("inner", "cross", "right"):
+                yield from _preserved(tree.right)
+        case Nested(alias=None) | LateralView():
+            yield from _preserved(tree.child)
+        case Scan() | Derived(lateral=False):
+            yield tree
+
+
+def _hashed(source: Source, query: Logical, ctx: Context) -> tuple[str, ...]:
+    """The columns whose hash decides the cluster of a row: those that the statement names, and some more.
+
+    Rows that agree in all of them share a cluster, which is right but a coarser sample.
+    """
+    named = {
+        ctx.names.fold(part)
+        for node in query.walk()
+        for scalar in expressions(node)
+        if scalar.known is not None
+        for column in columns_in(scalar.known)
+        for part in column_ref(column).parts
+    }
+    columns = [c for c in source.columns or () if c.type is None or not _UNHASHED.search(c.type.text)]
+    if not columns:
+        raise Refused(f"{'.'.join(source.names)} has no columns whose values can be hashed")
+    first = [c.name for c in columns if ctx.names.fold(c.name) in named]
+    more = [c.name for c in columns if c.name not in first]
+    return (*first, *more[: max(0, _FEWEST - len(first))])

@@ -1,0 +1,235 @@
+"""Intervals from clusters, in simulations: how often they hold the exact value, with the rule that stops included.
+
+A shape is a table of rows, each with what it adds to the totals of a group: the pairs that it is in, and their values.
+Its rows are put into clusters once; a run reads them in a random order of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from math import inf, nan
+from statistics import NormalDist
+
+import pytest
+
+from dovetail.planner.estimate.clusters import ClusterSample, Interval, products_of
+from dovetail.planner.estimate.expression import TOTAL, Value, evaluate, totals_in
+from dovetail.planner.estimate.groups import GroupSums
+from dovetail.planner.estimate.looks import CLUSTERS, LOOKS, Look, first_look, next_look
+from dovetail.planner.estimate.quantiles import t_quantile
+from dovetail.planner.expr import Scalar
+
+SUM = Scalar(f"{TOTAL}0").tree
+AVERAGE = Scalar(f"{TOTAL}0 / {TOTAL}1").tree
+Totals = tuple[float, float]
+
+
+def uniform(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """Values between 0 and 2."""
+    return ((2 * draw.random(), 1.0) for _ in range(rows))
+
+
+def zipf(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """The pairs of a join whose keys are Zipf-distributed on both sides."""
+    weights = [1 / key**1.1 for key in range(1, 1001)]
+    matches = [0.0] * len(weights)
+    for key in draw.choices(range(len(weights)), weights, k=rows):
+        matches[key] += 1
+    return ((matches[key], 1.0) for key in draw.choices(range(len(weights)), weights, k=rows))
+
+
+def one_hot_key(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """A third of the rows have nearly all pairs."""
+    return ((rows / 2 if draw.random() < 0.3 else 3.0, 1.0) for _ in range(rows))
+
+
+def a_rare_hot_key(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """One row in 300 has nearly all pairs."""
+    return ((rows / 2 if draw.random() < 0.003 else 3.0, 1.0) for _ in range(rows))
+
+
+def correlated_blocks(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """Rows come in blocks of 50 with one value, and a block is in one cluster."""
+    return ((50 * value, 50.0) for value in (draw.random() for _ in range(rows // 50)))
+
+
+def few_matches(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """One row in 500 has a match."""
+    return ((1.0 if draw.random() < 0.002 else 0.0, 1.0) for _ in range(rows))
+
+
+def long_tail(draw: random.Random, rows: int) -> Iterator[Totals]:
+    """Log-normal values."""
+    return ((draw.lognormvariate(0, 1.5), 1.0) for _ in range(rows))
+
+
+SHAPES = (uniform, zipf, one_hot_key, a_rare_hot_key, correlated_blocks, few_matches, long_tail)
+
+
+class Table:
+    """The clusters of a table with one group, and the exact totals."""
+
+    def __init__(self, rows: Iterator[Totals], draw: random.Random):
+        self.clusters = [[0.0, 0.0] for _ in range(CLUSTERS)]
+        for row in rows:
+            cluster = self.clusters[draw.randrange(CLUSTERS)]
+            cluster[0] += row[0]
+            cluster[1] += row[1]
+        self.totals = [sum(cluster[i] for cluster in self.clusters) for i in (0, 1)]
+        self.products = products_of([(0, 1)])
+        powers = [_products(cluster, self.products) for cluster in self.clusters]
+        self.powers = list(zip(powers, [cluster[1] > 0 for cluster in self.clusters], strict=True))
+
+    def stops_with(self, tree: object, error: float, draw: random.Random) -> Interval | None:
+        """The interval at which one run stops; None if it reads all rows."""
+        order = draw.sample(self.powers, CLUSTERS // 2)
+        sums = GroupSums(self.products)
+        look: Look | None = first_look(0.95)
+        while look is not None:
+            for powers, is_met in order[sums.read : look.read]:
+                sums.add((), int(is_met), powers)
+            sums.read = look.read
+            ((_, sample),) = sums.samples()
+            value = evaluate(tree, sample.estimates(2))  # type: ignore[arg-type]
+            interval = value and sample.interval(value, look.error)
+            if interval and interval.certified and interval.error <= error:
+                return interval
+            factor = error / interval.error if interval and interval.certified else None
+            look = next_look(look, factor, jumps=True)
+        return None
+
+
+def _products(cluster: Sequence[float], products: Sequence[tuple[int, ...]]) -> list[float]:
+    found = []
+    for product in products:
+        value = 1.0
+        for i in product:
+            value *= cluster[i]
+        found.append(value)
+    return found
+
+
+def covered(table: Table, tree: object, error: float, runs: int) -> tuple[float, list[int]]:
+    """The share of runs whose last interval holds the exact value, and the seeds of those that miss."""
+    exact = evaluate(tree, table.totals)  # type: ignore[arg-type]
+    assert exact is not None
+    missed = []
+    for seed in range(runs):
+        interval = table.stops_with(tree, error, random.Random(seed))
+        if interval is not None and not interval.low <= exact.number <= interval.high:
+            missed.append(seed)
+    return 1 - len(missed) / runs, missed
+
+
+def check_coverage(shape: Callable[[random.Random, int], Iterator[Totals]], rows: int, runs: int) -> None:
+    draw = random.Random(48)
+    table = Table(shape(draw, rows), draw)
+    for tree in (SUM, AVERAGE):
+        for error in (0.1, 0.03):
+            share, missed = covered(table, tree, error, runs)
+            assert share >= 0.94, f"± {error}: {share:.1%} covered; missed with the seeds {missed}"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_intervals_hold_the_exact_value(shape: Callable[[random.Random, int], Iterator[Totals]]) -> None:
+    check_coverage(shape, 100_000, 60)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_intervals_hold_the_exact_value_in_a_thousand_runs(
+    shape: Callable[[random.Random, int], Iterator[Totals]],
+) -> None:
+    check_coverage(shape, 500_000, 1_000)
+
+
+def test_intervals_of_uneven_groups() -> None:
+    draw = random.Random(48)
+    held = certified = 0
+    for size in (100, 300, 1_000, 3_000, 10_000, 30_000):
+        table = Table(uniform(draw, size), draw)
+        for seed in range(30):
+            read = draw.sample(table.powers, 576)
+            sums = GroupSums(table.products, 576)
+            for powers, is_met in read:
+                sums.add((seed,), int(is_met), powers)
+            ((_, sample),) = sums.samples()
+            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95).error)
+            certified += interval.certified
+            held += interval.certified and interval.low <= table.totals[0] <= interval.high
+    assert certified > 110
+    assert held / certified >= 0.94
+
+
+def test_the_variance_is_that_of_clusters() -> None:
+    """The rows of a cluster are alike: taken for independent, they would give a tenth of the width."""
+    draw = random.Random(1)
+    table = Table(((100 * value, 100.0) for value in (draw.random() for _ in range(40_000))), draw)
+    estimates, widths = [], []
+    for _ in range(300):
+        sums = GroupSums(table.products, 200)
+        for powers, is_met in draw.sample(table.powers, 200):
+            sums.add((), int(is_met), powers)
+        ((_, sample),) = sums.samples()
+        value = evaluate(SUM, sample.estimates(2))
+        assert value is not None
+        interval = sample.interval(value, 0.05)
+        estimates.append(value.number)
+        widths.append((interval.high - interval.low) / 2)
+    mean = sum(estimates) / len(estimates)
+    deviation = (sum((e - mean) ** 2 for e in estimates) / len(estimates)) ** 0.5
+    assert mean == pytest.approx(table.totals[0], rel=0.02)
+    assert sum(widths) / len(widths) == pytest.approx(1.96 * deviation, rel=0.2)
+
+
+def test_a_sample_without_differences_is_not_certified() -> None:
+    """What differs has not been met: a share of 0 in the sample is not a share of 0 of all rows."""
+    sums = GroupSums(products_of([(0, 1)]), 64)
+    for _ in range(64):
+        sums.add((), 1, _products((0.0, 9.0), sums.products))
+    ((_, sample),) = sums.samples()
+    interval = sample.interval(Value(0.0, {0: 1 / 576}), 0.05)
+    assert not interval.certified
+
+
+def test_values_that_are_no_numbers_are_not_certified() -> None:
+    for odd in (nan, inf):
+        sample = ClusterSample(CLUSTERS, 64, 64, {(0,): odd, (0, 0): odd, (0, 0, 0): odd})
+        assert not sample.interval(Value(odd, {0: 1.0}), 0.05).certified
+
+
+def test_groups_of_nan_are_one_group() -> None:
+    sums = GroupSums(products_of([(0,)]))
+    for _ in range(2):
+        sums.add((float("nan"),), 1, (1.0, 1.0, 1.0))
+    assert len(sums) == 1
+
+
+def test_the_error_of_all_looks_together_is_that_of_the_confidence() -> None:
+    taken: list[Look] = []
+    look: Look | None = first_look(0.95)
+    while look is not None:
+        taken.append(look)
+        look = next_look(look, None, jumps=False)
+    assert len(taken) <= LOOKS
+    assert sum(look.error for look in taken) <= 0.05 + 1e-12
+    assert [look.read for look in taken] == sorted({look.read for look in taken})
+    assert next_look(first_look(0.95), 0.01, jumps=True) is None
+
+
+def test_quantiles_of_student() -> None:
+    for probability, degrees, expected in ((0.975, 10, 2.2281), (0.995, 30, 2.7500), (0.99, 60, 2.3901)):
+        assert t_quantile(probability, degrees) == pytest.approx(expected, abs=2e-3)
+    assert t_quantile(0.975, 10**9) == pytest.approx(NormalDist().inv_cdf(0.975))
+
+
+def test_expressions_of_totals() -> None:
+    tree = Scalar(f"100 * ({TOTAL}0 - {TOTAL}1) / -{TOTAL}2").tree
+    assert totals_in(tree) == (0, 1, 2)
+    value = evaluate(tree, [7.0, 3.0, 2.0])
+    assert value is not None
+    assert value.number == pytest.approx(-200)
+    assert value.slopes == pytest.approx({0: -50.0, 1: 50.0, 2: 100.0})
+    assert evaluate(tree, [7.0, 3.0, 0.0]) is None
+    assert totals_in(Scalar(f"sqrt({TOTAL}0)").tree) is None
