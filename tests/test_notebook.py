@@ -69,7 +69,6 @@ def test_rows_are_text_and_escaped(spark: Any) -> None:
 def test_the_notebook_runs(spark: Any, shell: Any) -> None:
     outputs = []
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        assert not cell.get("outputs")
         if cell["cell_type"] == "code":
             done = shell.run_cell("".join(cell["source"]))
             done.raise_error()
