@@ -80,6 +80,9 @@ def _advise(
             return replace(_problem(statement, reason.reason), status="not read")
         if word in _COMMANDS:
             return StatementAdvice(statement.file, statement.start, "not a query", text=statement.text)
+        if reason.rule == "switch":
+            off = DeclinedFinding(statement.place(reason.place), reason.rule, reason.reason, reason.code, "")
+            return replace(_problem(statement, ""), status="declined", declined=(off,))
         return _problem(statement, f"The statement cannot be read: {reason.reason}", QueryError("", reason.place))
     if name := statement.creates or created_name(plan):
         planner.add_relation(name, plan)

@@ -243,6 +243,14 @@ def test_every_statement_is_counted(tmp_path: Path, catalog: Path) -> None:
     assert "6 statements: 1 not planned, 1 not read, 3 unchanged" in done.stdout
 
 
+def test_a_statement_that_a_hint_switches_off_is_no_problem(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text("SELECT /*+ NO_DOVETAIL */ e.id FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends")
+    (found,) = json.loads(dovetail("advise", query, "--catalog", catalog, "--json").stdout)["statements"]
+    assert found["status"] == "declined"
+    assert found["declined"][0]["reason"] == "the hint NO_DOVETAIL leaves the statement to Spark"
+
+
 def test_the_remedy_of_an_or_is_no_other_bound(tmp_path: Path, catalog: Path) -> None:
     query = tmp_path / "q.sql"
     query.write_text("SELECT a.id FROM e a JOIN e b ON a.id < b.id AND (a.user_id = b.user_id OR a.ts = b.ts)")
