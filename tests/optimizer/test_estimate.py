@@ -123,7 +123,7 @@ JOINS = (
     "e LEFT ANTI JOIN s ON e.at BETWEEN s.start AND s.start + 0.05",
     "s LEFT ANTI JOIN e ON e.amount = s.device AND e.at BETWEEN s.start AND s.stop",
     "e JOIN s ON e.amount = s.device AND e.at BETWEEN s.start AND s.stop",
-    "e JOIN (VALUES (1, 'a'), (2, 'b'), (2, 'c'), (NULL, 'd')) AS names(amount, name) USING (amount)",
+    "e JOIN (VALUES (7, 'a'), (3, 'b'), (2, 'c'), (2, 'd'), (NULL, 'e')) AS names(size, name) ON size = e.amount",
     "e JOIN e AS f ON f.at BETWEEN e.at AND e.at + 0.02",
     "(SELECT at, amount, nothing FROM e WHERE amount > 20) AS e, (SELECT * FROM s WHERE device = 2) AS s",
     "e LATERAL VIEW explode(array(1, 2, nothing)) x AS y",
@@ -135,7 +135,7 @@ JOINS = (
 def test_all_clusters_together_have_the_exact_totals(tables: SparkSession, joined: str) -> None:
     of = "s" if joined.startswith("s ") else "f" if " AS f " in joined else "g" if " AS g " in joined else "e"
     column = "device" if of == "s" else "amount"
-    column = column if "USING" in joined else f"{of}.{column}"
+    column = f"{of}.{column}"
     text = (
         f"SELECT {column} % 3 AS part, count(*) AS n, sum({column}) AS total, avg(1.5 * {column}) AS mean FROM {joined}"
     )
