@@ -60,7 +60,7 @@ PLANTED = {
         "SELECT * FROM points p WHERE p.k = 3 OR EXISTS (SELECT 1 FROM intervals i WHERE p.x BETWEEN i.lo AND i.hi)",
         _NESTED,
         _XLH,
-        "no",
+        "band",
     ),
     "cartesian": Query(
         "SELECT * FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi",

@@ -37,6 +37,7 @@ BASE: dict[str, list[str]] = {
         "--trigger=available now",
     ],
     "materialize": ["--sql=SELECT count(*) AS n FROM s", "--as=v", "--stream=s={home}/s", "--state={new}/state"],
+    "estimate": [f"--sql={QUERY.replace('a.id FROM', 'count(*) AS n FROM')}", "--table=t={home}/t.csv"],
     "report": [f"--sql={QUERY}", "--catalog={home}/t.toml"],
     "advise": ["{home}/t.sql", "--catalog={home}/t.toml"],
     "shadow-report": ["{home}/statements.jsonl"],

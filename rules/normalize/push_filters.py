@@ -21,17 +21,17 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
 
     Spark does this as well, but later; the rules need to see the condition of the join now.  Nothing moves into an
     outer, semi or anti join, where ON means something else; there a condition moves only below the join, to its
-    preserved side.  An outer join whose added rows the condition drops is an inner join first: NULL is between no two
-    values.  Nothing moves into a join with USING.  A condition on a lookup's columns moves into its join, where it
-    becomes a key or limits the fetch.  Queries without a possible band and without lookups are skipped, so that
-    resolving names costs them nothing.
+    preserved side.  Where WHERE has a band, an outer join whose added rows a condition drops is an inner join first:
+    NULL is between no two values.  Nothing moves into a join with USING.  A condition on a lookup's columns moves into
+    its join, where it becomes a key or limits the fetch.  Queries without a possible band and without lookups are
+    skipped, so that resolving names costs them nothing.
     """
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
     has_band = any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition)
     if not has_band and not any(_is_lookup(n, ctx) for n in nodes_of_from(node.child)):
         return _report_pairs(node, ctx)
-    return move_conjuncts(node.child, node.condition, lambda conjunct, join: _place(conjunct, join, ctx))
+    return move_conjuncts(node.child, node.condition, lambda c, join: _place(c, join, ctx, simplify=has_band))
 
 
 def _report_pairs(node: Filter, ctx: Context) -> None:
@@ -44,7 +44,7 @@ def _report_pairs(node: Filter, ctx: Context) -> None:
         ctx.decline(reason, node.condition[0].place, "no_equality")
 
 
-def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
+def _place(conjunct: Scalar, join: Join, ctx: Context, *, simplify: bool) -> Join | None:
     """The join with the conjunct added at the deepest place where it compares two sides; None if there is none."""
     try:
         sides = _sides(conjunct, join, ctx)
@@ -52,7 +52,7 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         if looks_like_band(conjunct):
             ctx.decline(f"{conjunct.shown}: {no}", conjunct.place)
         return None
-    join = _simplified(join, conjunct, ctx)
+    join = _simplified(join, conjunct, ctx) if simplify else join
     if join.kind not in ("inner", "cross") or join.using or join.natural:
         merges = join.using or join.natural  # using_to_on writes such a join with ON, or gives the reason
         if sides == {"left", "right"} and looks_like_band(conjunct) and not merges:
@@ -64,10 +64,10 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         keyword = "JOIN" if join.kind == "cross" else join.keyword
         return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
     if sides == {"left"} and isinstance(join.left, Join):
-        below = _place(conjunct, join.left, ctx)
+        below = _place(conjunct, join.left, ctx, simplify=simplify)
         return below and replace(join, left=below)
     if sides == {"right"} and isinstance(join.right, Join):
-        below = _place(conjunct, join.right, ctx)
+        below = _place(conjunct, join.right, ctx, simplify=simplify)
         return below and replace(join, right=below)
     return None
 

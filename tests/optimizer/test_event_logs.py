@@ -294,7 +294,7 @@ def test_the_report_fits_80_columns_and_repeats_no_join(capsys: pytest.CaptureFi
         "24 more joins with less task time; --json prints all of them.",
         "",
         lines[-2],
-        "44 joins that Spark runs badly; Dovetail takes 32 of them.",
+        "44 joins that Spark runs badly; Dovetail takes 34 of them.",
     ]
     assert run(ADAPTIVE) == 0
     out = capsys.readouterr().out

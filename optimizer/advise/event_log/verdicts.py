@@ -45,8 +45,6 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
     """Judge a join by its node and the nodes around it."""
     if join.node == "SortMergeAsOfJoin":
         return Verdict("yes", "nearest rows", "It is an as-of join.")
-    if join.type.startswith("ExistenceJoin"):
-        return Verdict("no", "", "It is an EXISTS inside a larger condition. Make it a condition of WHERE by itself.")
     if not join.condition:
         if join.keys:
             return Verdict("no", "", f"The condition has equalities only. {_HOT_KEY}")
