@@ -53,14 +53,15 @@ def _place(conjunct: Scalar, join: Join, ctx: Context, *, simplify: bool) -> Joi
             ctx.decline(f"{conjunct.shown}: {no}", conjunct.place)
         return None
     join = _simplified(join, conjunct, ctx) if simplify else join
-    if join.kind not in ("inner", "cross") or join.using or join.natural:
-        merges = join.using or join.natural  # using_to_on writes such a join with ON, or gives the reason
+    merges = bool(join.using) or join.natural  # using_to_on writes such a join with ON, or gives the reason
+    is_plain = join.kind in ("inner", "cross") and not merges
+    if not is_plain:
         if sides == {"left", "right"} and looks_like_band(conjunct) and not merges:
             reason = f"{conjunct.shown}: WHERE comes after the {join.kind} join and cannot be part of it"
             ctx.decline(reason, conjunct.place, "after_outer_join")
         if join.natural or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
             return None  # what such a join adds rows to is not what WHERE drops rows of
-    if sides == {"left", "right"} or (sides == {"right"} and _is_lookup(join.right, ctx)):
+    if is_plain and (sides == {"left", "right"} or (sides == {"right"} and _is_lookup(join.right, ctx))):
         keyword = "JOIN" if join.kind == "cross" else join.keyword
         return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
     if sides == {"left"} and isinstance(join.left, Join):
