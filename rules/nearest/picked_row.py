@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, without_parentheses
-from dovetail.planner.expr.ranking import Ranking, sort_key
+from dovetail.planner.expr import Scalar, quote, without_parentheses
+from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Join, Limit, Logical, Sort
 from dovetail.planner.logical.nearest_join import Nearest
@@ -64,7 +64,9 @@ def _without_wrapper(block: QueryBlock | None) -> QueryBlock | None:
         if len(items) != 1 or shown.table not in ("", around.alias):
             return block
         inner = _with_expressions(inner)
-        return replace(inner, project=replace(inner.project, items=tuple(items)))
+        value, name = without_alias(items[0]), block.project.items[0].tree.alias_or_name
+        item = replace(value, text=f"{value.text} AS {quote(name)}")
+        return replace(inner, project=replace(inner.project, items=(item,)))
     return _with_expressions(block)
 
 
@@ -130,6 +132,8 @@ def picked_row(
     if wanted is None or not pairs.bounds(wanted):
         return None
     for value in values:
+        if is_windowed(value):
+            raise Refused(f"{value.shown} is computed over all rows of the subquery", value.place)
         if value.plans or pairs.side(value.tree.unalias()) not in ("right", None):  # type: ignore[arg-type]
             raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
     columns = tuple(_column(value, join, ctx) for value in values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 
@@ -65,6 +65,16 @@ def why_not_simple(tree: exp.Expression) -> str:
     if all(isinstance(node, _SIMPLE) for node in tree.walk()):
         return ""
     return "its select list holds more than columns, literals and arithmetic"
+
+
+def why_not_rows(items: Iterable[Scalar]) -> str:
+    """Return the reason why a select list may not return a row for each row of FROM, as an aggregate does not."""
+    for item in items:
+        if item.plans:
+            return "its select list holds a subquery"
+        if why := why_not_simple(item.tree):
+            return why
+    return ""
 
 
 def check_deterministic(

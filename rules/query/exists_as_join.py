@@ -16,7 +16,7 @@ from dovetail.rules.query.decorrelation import (
     check_inner,
     has_lateral_view,
     more_than_a_block,
-    why_not_simple,
+    why_not_rows,
 )
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -65,11 +65,8 @@ def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
         return "the subquery has a hint of its own"
     if test.value and len(block.project.items) != 1:
         return "it compares rows of several values"
-    for item in block.project.items:
-        if item.plans:
-            return "its select list holds a subquery"
-        if why := why_not_simple(item.tree):
-            return why
+    if why := why_not_rows(block.project.items):
+        return why
     return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""
 
 

@@ -29,7 +29,13 @@ from dovetail.planner.sql.scope import BoundColumn
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
-from dovetail.rules.query.decorrelation import bounds, check_deterministic, check_inner, has_lateral_view
+from dovetail.rules.query.decorrelation import (
+    bounds,
+    check_deterministic,
+    check_inner,
+    has_lateral_view,
+    why_not_rows,
+)
 from dovetail.rules.query.exists_tests import simple_test
 from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.star_columns import expand_items
@@ -103,7 +109,7 @@ class _Groups:
             correlation = self._correlation(inner)
             if correlation is None:
                 return None
-            return self._exists(correlation) if used.kind == "exists" else self._aggregate(inner, correlation)
+            return (self._exists if used.kind == "exists" else self._aggregate)(inner, correlation)
         except Refused as no:
             self.ctx.decline(f"the subquery stays: {no.reason}", no.place or inner.condition[0].place)
         return None
@@ -132,8 +138,10 @@ class _Groups:
             check_deterministic(conjunct, lambda tree: ctx.volatile_call(tree, pairs))
         return _Correlation(pairs, tuple(Scalar(f"{rows}.{name}") for name in names.values()), names)
 
-    def _exists(self, found: _Correlation) -> str:
+    def _exists(self, inner: QueryBlock, found: _Correlation) -> str:
         """Join the rows for which a subquery returns some; return whether there is one."""
+        if why := why_not_rows(inner.project.items):
+            raise Refused(why, inner.project.items[0].place)
         groups = self.ctx.fresh("groups")
         items = (*found.keys, Scalar(f"true AS {groups}_v0"))
         self._join(Project(found.pairs, items, quantifier="DISTINCT"), groups, found)

@@ -68,6 +68,7 @@ FLAGS = (  # {0}: whether a subquery has a row
     "SELECT t.id, CASE WHEN NOT {0} THEN t.x ELSE -1 END AS x FROM t {1}",
     "SELECT t.id, (t.x > 2 OR {0}) AND t.k > 0 AS f, (SELECT count(*) FROM q WHERE {2}) AS n FROM t",
     "SELECT t.id FROM t WHERE t.x > 3 OR {0} IS FALSE",
+    "SELECT t.id, EXISTS (SELECT max(q.v) FROM q WHERE {2}) AS always FROM t {1}",
 )
 TOTALS = ("count(*)", "count(q.v) + count(*)", "coalesce(sum(q.v), -1)", "max(q.v) - min(q.v)", "count(DISTINCT q.v)")
 
@@ -90,7 +91,7 @@ def totals(draw: st.DrawFn) -> str:
     band = f"{key}q.ts BETWEEN t.ts - 2 AND {draw(st.sampled_from(('t.ts', 't.ts + t.x', 'twice(t.ts)')))}"
     where = draw(st.sampled_from(WHERES[:4]))
     if draw(st.integers(0, 2)) == 0:
-        return str(draw(st.sampled_from(FLAGS))).format(f"EXISTS (SELECT q.v / 0 FROM q WHERE {band})", where, band)
+        return str(draw(st.sampled_from(FLAGS))).format(f"EXISTS (SELECT q.v + 1 FROM q WHERE {band})", where, band)
     if draw(st.booleans()):
         return f"SELECT t.id, (SELECT {total} FROM q WHERE {band}) AS total FROM t {where}"
     where = draw(st.sampled_from(WHERES[:3]))
