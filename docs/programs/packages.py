@@ -11,7 +11,7 @@ LAYERS = ("planner", "rules", "executor", "optimizer", "dovetail", "golden_plans
 _HEAD = """# Packages: reference
 
 Every folder of the code, from the docstring of its package, in the order of imports. The first line of each file in it
-says what that file is for. [ARCHITECTURE](../../ARCHITECTURE.md) says how they work together. `python -m docs.programs`
+is its purpose. [ARCHITECTURE](../../ARCHITECTURE.md) describes how they work together. `python -m docs.programs`
 writes this page.
 
 | package | |
