@@ -35,6 +35,40 @@ COUNTS = {
     "handlers of refusals": re.compile(rf"except [^:\n]*({_REFUSALS})\b"),
     "calls of names.resolve": re.compile(r"\.resolve\("),
     "tests of a type's name": re.compile(r"\.name (in|not in|==|!=) "),
+    "`fold`, which compares names": re.compile(r"\bfold\b(?!\")"),
+    "`id()` as identity": re.compile(r"(?<![.\w])(?<!def )id\("),
+    "`getattr` in planner and rules": re.compile(r"\bgetattr\("),
+    "mentions of Sail": re.compile(r"\bsail\b", re.IGNORECASE),
+}
+_ONLY_IN = {"`getattr` in planner and rules": ("planner", "rules")}
+_RESOLVES = re.compile(r"\bfold\b|\.resolve\(|\.column\(|\.sources\(|scope_of\(|\.scope\(|\.bind\(")
+_ABOUT_NAMES = re.compile(r"UnknownName|NoSuchColumn|\bnamed?\b|\bnames\b|\balias|not known|ambiguous")
+_SCOPES = re.compile(r"(Scope|Resolver|Mapping|^Pair|^_?Names)$")
+_BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.Assert)
+
+
+def _complexity(function: ast.AST) -> int:
+    """Cyclomatic complexity: one, and one more for each branch; functions inside count."""
+    more = {ast.BoolOp: lambda n: len(n.values) - 1, ast.comprehension: lambda n: 1 + len(n.ifs)}
+    return 1 + sum(more.get(type(n), lambda n: isinstance(n, _BRANCHES))(n) for n in ast.walk(function))
+
+
+def _parameters(function: ast.AST) -> int:
+    given = function.args if isinstance(function, _FUNCTIONS) else ast.arguments([], [], None, [], [], None, [])
+    return sum(a.arg not in ("self", "cls") for a in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def _is_refusal_about_names(node: ast.AST) -> bool:
+    declines = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "decline"
+    return (declines or isinstance(node, ast.Raise)) and _ABOUT_NAMES.search(ast.unparse(node)) is not None
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+NODES = {
+    "classes of scopes": lambda n: isinstance(n, ast.ClassDef) and _SCOPES.search(n.name) is not None,
+    "functions of a cyclomatic complexity above 20": lambda n: isinstance(n, _FUNCTIONS) and _complexity(n) > 20,
+    "functions with 6 parameters or more": lambda n: _parameters(n) >= 6,
+    "refusals about names": _is_refusal_about_names,
 }
 
 
@@ -42,7 +76,7 @@ def main() -> None:
     root = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
     modules = {path: ast.parse(path.read_text()) for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))}
     show(_size_table(root, modules))
-    show(_count_table(modules))
+    show(_count_table(root, modules))
     show(_walk_table(root))
     if root == HERE:
         show(_entered_table(root))
@@ -60,14 +94,26 @@ def _size_table(root: Path, modules: dict[Path, ast.Module]) -> Table:
     return table
 
 
-def _count_table(modules: dict[Path, ast.Module]) -> Table:
-    table = Table("what", "times", "files", title="Counts in planner, rules and optimizer")
-    texts = [path.read_text() for path in modules if "golden_plans" not in path.parts]
-    found = [(what, [len(pattern.findall(text)) for text in texts]) for what, pattern in COUNTS.items()]
-    found.append(("lines with said, told, tells, asks, asked", [sum(map(_has_words, t.splitlines())) for t in texts]))
+def _count_table(root: Path, modules: dict[Path, ast.Module]) -> Table:
+    table = Table("what", "times", "files", title="Counts in the packages")
+    texts = {path: path.read_text() for path in modules if "golden_plans" not in path.parts}
+    found = [
+        (what, [len(pattern.findall(text)) for path, text in texts.items() if _is_in(path, root, _ONLY_IN.get(what))])
+        for what, pattern in COUNTS.items()
+    ]
+    words = [sum(map(_has_words, text.splitlines())) for text in texts.values()]
+    found.append(("lines with said, told, tells, asks, asked", words))
+    rules = [bool(_RESOLVES.search(text)) for path, text in texts.items() if _is_in(path, root, ("rules",))]
+    found.append(("files of rules that resolve names", list(map(int, rules))))
+    for what, is_counted in NODES.items():
+        found.append((what, [sum(map(is_counted, ast.walk(modules[path]))) for path in texts]))
     for what, times in found:
         table.add_row(what, str(sum(times)), str(sum(map(bool, times))))
     return table
+
+
+def _is_in(path: Path, root: Path, layers: tuple[str, ...] | None) -> bool:
+    return layers is None or path.relative_to(root).parts[0] in layers
 
 
 def _has_words(line: str) -> bool:
@@ -114,7 +160,12 @@ def _entered_table(root: Path) -> Table:
             stream_plan(case)
         finally:
             sys.setprofile(None)
-        own = [path for layer in LAYERS[:3] for path in map(Path, entered) if path.is_relative_to(root / layer)]
+        own = [
+            path
+            for layer in LAYERS[:3]
+            for path in (Path(p).resolve() for p in entered)
+            if path.is_relative_to(root / layer)
+        ]
         table.add_row(name, str(len(own)), str(_lines(own)))
     return table
 
@@ -140,8 +191,9 @@ def _package_imports(root: Path, modules: dict[Path, ast.Module]) -> nx.DiGraph:
 def _targets(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-            yield node.module
+            module = node.module.removeprefix("dovetail.")
+            yield from (f"{module}.{name.name}" for name in node.names)
+            yield module
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
 

@@ -36,7 +36,7 @@ class Declarations:
 
     def copy(self) -> Hashable:
         """A copy of all declarations, to detect later ones."""
-        sources = tuple((name, id(source)) for name, source in self.sources.items())
+        sources = tuple(self.sources.items())
         return tuple(self.keys.items()), tuple(self.tables.items()), sources
 
     def register_lookup(self, table: str, source: LookupSource) -> None:

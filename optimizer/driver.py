@@ -102,7 +102,7 @@ class _Driver:
         self.streams = streams
         self.trace = Trace()
         self.context = Context(catalog, options, options.force)
-        self._rules_by_class: dict[tuple[int, type[Node]], list[Rule]] = {}
+        self._rules_by_class: dict[tuple[Batch, type[Node]], list[Rule]] = {}
         self._prepared: Logical | None = None  # the plan whose names the context has
         # Places in blocks that were replaced, each with the rules whose reasons still count there.
         self.replaced: dict[Place | None, set[str]] = {}
@@ -198,7 +198,7 @@ class _Driver:
 
     def _rules(self, batch: Batch, node: Node, after: Rule | None = None) -> list[Rule]:
         """The rules of a batch that read nodes of this class, in order; with ``after``, those behind that rule."""
-        key = (id(batch), type(node))
+        key = (batch, type(node))
         if key not in self._rules_by_class:
             self._rules_by_class[key] = [
                 rule

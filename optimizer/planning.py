@@ -31,7 +31,6 @@ from dovetail.planner.rendered import MARKS, find_generated_names
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.sql.lookup_columns import narrowed
 from dovetail.planner.sql.lookup_views import with_views, without_rows
-from dovetail.planner.sql.merged_columns import with_qualified
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.to_sql import for_spark, to_sql
 from dovetail.planner.tree import unwrap
@@ -190,7 +189,7 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
     physical: Physical | None = outcome.physical
     if physical is not None and any(n.rewritten for n in physical.walk()):
         try:
-            physical = narrowed(with_qualified(with_views(physical), Resolver(catalog, {}).fold), text)  # type: ignore[assignment]
+            physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
             rewriting = for_spark(to_sql(physical, outcome.reserved_names))
             if taken := next((n for n in sorted(find_generated_names(text)) if n.startswith(MARKS)), None):
                 rewriting = None

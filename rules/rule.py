@@ -77,7 +77,7 @@ def rule(*on: type, streams: Streams = "none") -> Callable[[Callable[[Any, Conte
     return decorate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Rules that run together, in this order; ``why`` explains the position of the batch.
 

@@ -10,6 +10,7 @@ The condition filters the array, over a variable that stands for a row of the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import ClassVar
 
 from dovetail.planner.expr import Scalar, quote
@@ -21,30 +22,18 @@ from dovetail.planner.tree import Node, plan_node
 FOUND = "__dt_row"
 """The variable of the condition that stands for a row of the table."""
 
-MERGED = "__dt_merged"
-"""The relation of a column that a FULL JOIN merged; not of the view's name, which another run changes."""
-
-Named = tuple[str, str]  # a relation and a column of it
-
 
 @plan_node
 class RowLookupJoin(Rendered, LookupJoin):
     """A lookup join that sends whole rows to Python, and receives them with their matches.
 
-    ``rows`` names the relations of the left side with their columns; one without a name has a column that a FULL JOIN
-    merged.  ``matched`` is the condition over ``FOUND``.  Where USING or NATURAL merged columns, ``star`` has the
-    columns of ``*``, and ``merged`` those among them that stand for several.  The others, ``qualified_only``, are shown
-    only where a query needs them: those of ``qualified``.
+    ``rows`` names the relations of the left side with their columns.  ``matched`` is the condition over ``FOUND``.
     """
 
     filler: ClassVar[str] = "rows with what was found"
     rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
     why: str = ""
     matched: tuple[Scalar, ...] = ()
-    star: tuple[Named, ...] = ()
-    merged: tuple[Named, ...] = ()
-    qualified_only: tuple[Named, ...] = ()
-    qualified: tuple[Named, ...] = ()
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:
@@ -90,23 +79,15 @@ class RowLookupJoin(Rendered, LookupJoin):
 
     def _shown(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """The relations of the left side, each with its columns and those of the view that hold them."""
-        number = 0
+        number = count()
         for relation, columns in self.rows:
-            held = []
-            for column in columns:
-                if self._is_shown(relation, column):
-                    held.append((column, f"{self.view}_{number}"))
-                number += 1
-            if held:
-                yield relation, held
-
-    def _is_shown(self, relation: str, column: str) -> bool:
-        return (relation, column) not in self.qualified_only or (relation, column) in self.qualified
+            if columns:
+                yield relation, [(column, f"{self.view}_{next(number)}") for column in columns]
 
     def needs(self) -> Project:
         """The query for the rows of the left side with their keys; the key is NULL if nothing is to be fetched."""
         items = [
-            f"{quote(relation)}.{quote(column)} AS {held}" if relation else f"{quote(column)} AS {held}"
+            f"{quote(relation)}.{quote(column)} AS {held}"
             for relation, columns in self._shown()
             for column, held in columns
         ]
@@ -124,13 +105,7 @@ class RowLookupJoin(Rendered, LookupJoin):
     def sides(self) -> tuple[Node, ...]:
         return ()  # the view has the rows of the left side, too
 
-    def relation(self, name: str) -> str:
-        """A relation as SQL; the one without a name has one here."""
-        return quote(name or MERGED)
-
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
-        if self.star:
-            return [f"{self.relation(relation)}.{quote(column)}" for relation, column in self.star]
         found = [] if self.kind in ("semi", "anti") else of(self.plain.right)
         return [*(f"{quote(name)}.*" for name, _ in self.rows), *found]
 
@@ -151,15 +126,14 @@ class RowLookupJoin(Rendered, LookupJoin):
         left = ""
         for relation, columns in relations:
             items = ", ".join(f"{self.left_row}.{held} AS {quote(column)}" for column, held in columns)
-            left += f"\nJOIN LATERAL (SELECT {items}) AS {self.relation(relation)}"
+            left += f"\nJOIN LATERAL (SELECT {items}) AS {quote(relation)}"
         filtered = f"filter({found}, {FOUND} -> {conjunction(self.matched)})"
         if self.kind in ("semi", "anti"):
             some = "=" if self.kind == "anti" else ">"  # exists() is NULL where the condition is
             return f"(SELECT {rows} FROM {source}{left}\nWHERE size({filtered}) {some} 0) AS {view}{left}"
         outer = "OUTER " if self.kind == "left" else ""
         each = f"LATERAL VIEW {outer}explode({filtered}) {view}_each AS {row}"
-        own = [name for name in self.scan.renames or self.spec.columns if self._is_shown(self.alias, name)]
-        own.sort(key=lambda name: (self.alias, name) not in self.qualified_only)  # as ``c.*`` shows them
+        own = self.scan.renames or self.spec.columns
         right = ", ".join(f"{row}.{quote(name)} AS {quote(name)}" for name in own)
         table = f"\nJOIN LATERAL (SELECT {right}) AS {quote(self.alias)}" if own else ""
         return f"(SELECT {rows}, {row} FROM {source}{left}\n{each}) AS {view}{left}{table}"

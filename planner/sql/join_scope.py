@@ -38,11 +38,6 @@ class JoinScope:
     merged: tuple[ShownColumn, ...] = ()
     hidden: tuple[ShownColumn, ...] = ()
 
-    def columns_of(self, source: int) -> tuple[str, ...]:
-        """The columns of a relation in the order of ``a.*``."""
-        shown = (*self.hidden, *(self.star or ()))
-        return tuple(column.name for column in shown if column.source == source)
-
 
 def scope_of(names: Resolver, plan: Node) -> JoinScope:
     """The scope of a FROM tree.  Raises ``UnknownName`` where a merged column cannot be found."""

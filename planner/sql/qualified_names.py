@@ -24,16 +24,12 @@ from dovetail.planner.logical import (
     clauses_of,
     map_expressions,
 )
-from dovetail.planner.physical.base import Spark
-from dovetail.planner.physical.row_lookup_join import RowLookupJoin
 from dovetail.planner.sql.to_sql import to_sql
 
 Fold = Callable[[str], str]
 
 
-def check_can_qualify(
-    project: Project, above: tuple[Scalar, ...], names: frozenset[str], fold: Fold, *, alone: bool
-) -> None:
+def check_can_qualify(project: Project, above: tuple[Scalar, ...], names: frozenset[str], fold: Fold) -> None:
     """Raise ``Unsupported`` where the names of a block cannot be qualified without a change of what they mean.
 
     ``above``: ORDER BY and the like, whose names are those of the select list first.
@@ -46,15 +42,6 @@ def check_can_qualify(
         for conjunct in clause.condition if isinstance(clause, Filter) and clause.clause != "WHERE" else ():
             if found := _alone(conjunct, names, fold) & outputs:
                 _refuse(conjunct, found)
-    if not alone:
-        _refuse(project.items[0], names)
-
-
-def qualify(project: Project, join: RowLookupJoin, names: frozenset[str], fold: Fold) -> Project:
-    """A block with the names of merged columns qualified.  Raises ``Unsupported`` where one cannot be found."""
-    owners = {fold(column): f"{join.relation(r)}.{quote(column)}" for r, column in join.merged}
-    relations = {fold(relation) for relation, _ in (*join.rows, (join.alias, ()))}
-    return qualify_names(project, {name: owners[name] for name in names}, relations, fold)
 
 
 def qualify_names(project: Project, owners: Mapping[str, str], relations: Collection[str], fold: Fold) -> Project:
@@ -84,16 +71,12 @@ def qualify_names(project: Project, owners: Mapping[str, str], relations: Collec
 
     def visit(node: Any) -> Any:
         match node:
-            case Spark():
-                return replace(node, op=visit(node.op))
             case Filter() | Aggregate() | Windows() | LateralView():
                 return replace(map_expressions(node, change), child=visit(node.child))
             case Join():
                 return replace(map_expressions(node, change), left=visit(node.left), right=visit(node.right))
             case Nested() if not node.alias:
                 return replace(node, child=visit(node.child))
-            case RowLookupJoin():
-                return replace(node, matched=tuple(map(change, node.matched)))
             case Relation():
                 return node
         _refuse(project.items[0], names)
@@ -114,8 +97,4 @@ def _alone(scalar: Scalar, names: frozenset[str], fold: Fold) -> frozenset[str]:
 
 def _refuse(scalar: Scalar, names: frozenset[str]) -> NoReturn:
     name = min(names)
-    raise Unsupported(
-        f"{quote(name)}, which USING or NATURAL merged, is named with a relation and without, and the left side can be "
-        "read only once; name it with a relation everywhere, or put the join into a subquery",
-        scalar.place,
-    )
+    raise Unsupported(f"{quote(name)}, which USING or NATURAL merged, cannot be named with its relation", scalar.place)

@@ -52,7 +52,7 @@ class SampledRelation:
         cluster = f"pmod(xxhash64({hashed}), {CLUSTERS})"
         rows = Filter(self.relation, (Scalar(f"{cluster} >= {first}"), Scalar(f"{cluster} < {end}")))
         part = Project(rows, (Scalar("*"), Scalar(f"{cluster} AS {CLUSTER}")))
-        return with_leaves(self.tree, {id(self.relation): subquery_as(part, self.name)})
+        return with_leaves(self.tree, [(self.relation, subquery_as(part, self.name))])
 
 
 def find_sampled_relation(query: Logical, block: QueryBlock, ctx: Context) -> SampledRelation:

@@ -1,52 +1,34 @@
-"""The parts of a RowLookupJoin: relations of its left side, its condition on a fetched row, the columns of ``*``."""
+"""The parts of a RowLookupJoin: the relations of its left side, and its condition on a fetched row."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName
 from dovetail.planner.expr import ColumnRef, Scalar, quote
 from dovetail.planner.expr.references import replace_references
 from dovetail.planner.logical.lookup import LookupJoin
-from dovetail.planner.physical.row_lookup_join import FOUND, Named
-from dovetail.planner.sql.join_scope import JoinScope, bare, scope_of, using_reference
+from dovetail.planner.physical.row_lookup_join import FOUND
+from dovetail.planner.sql.join_scope import scope_of
 from dovetail.planner.sql.names import Source
 from dovetail.rules.context import Context
 
-
-@dataclass(frozen=True)
-class RowParts:
-    """The additional fields of a RowLookupJoin, compared with a LookupJoin."""
-
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-    matched: tuple[Scalar, ...]
-    star: tuple[Named, ...]
-    merged: tuple[Named, ...]
-    qualified_only: tuple[Named, ...]
+Rows = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def row_parts(join: LookupJoin, why: str, ctx: Context) -> RowParts:
-    """Raises ``QueryError`` where the columns of the left side are not known, or the condition cannot be moved."""
+def row_parts(join: LookupJoin, why: str, ctx: Context) -> tuple[Rows, tuple[Scalar, ...]]:
+    """The relations of the left side with their columns, and the condition over ``FOUND``.
+
+    Raises ``QueryError`` where the columns are not known or merged, or the condition cannot be moved.
+    """
     place = join.scan.as_of.place if join.scan.as_of else None
     _check_names(join, why, place, ctx)
     try:
-        left, both = scope_of(ctx.names, join.left), scope_of(ctx.names, join)
+        both = scope_of(ctx.names, join)
     except UnknownName as no:
         ctx.fail(f"{no}, and the left side can be read only once ({why})", place)
-    rows = _rows(left, both, why, place, ctx)
-    using = (
-        Scalar(f"{using_reference(ctx.names, left, name)} = {FOUND}.{quote(_own(name, join, ctx))}", (), place)
-        for name in join.using
-    )
-    matched = (*using, *(_over_found(c, join, left.sources, why, ctx) for c in join.condition))
-    if not both.merged:
-        return RowParts(rows, matched, (), (), ())
-    hidden = tuple((_name(source), column) for source in both.sources for column in _qualified_only(source, ctx))
-    star, merged = (
-        tuple((_name(both.sources[column.source]), column.name) for column in columns)
-        for columns in (both.star or (), both.merged)
-    )
-    return RowParts(rows, matched, star, merged, hidden)
+    if both.merged:
+        ctx.fail(f"USING or NATURAL merges columns, and the left side can be read only once ({why}); write ON", place)
+    left = ctx.names.sources(join.left)
+    return _rows(left, why, place, ctx), tuple(_over_found(c, join, left, why, ctx) for c in join.condition)
 
 
 def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) -> None:
@@ -64,35 +46,14 @@ def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) 
                 )
 
 
-def _name(source: Source) -> str:
-    return source.names[-1] if source.names else ""
-
-
-def _qualified_only(source: Source, ctx: Context) -> tuple[str, ...]:
-    return tuple(c.name for c in source.columns or () if ctx.names.fold(c.name) in source.qualified_only)
-
-
-def _own(name: str, join: LookupJoin, ctx: Context) -> str:
-    """The column of the table that USING names."""
-    wanted = ctx.names.fold(bare(name))
-    (source,) = ctx.names.sources(join.scan)
-    return next(c.name for c in source.columns or () if ctx.names.fold(c.name) == wanted)
-
-
-def _rows(
-    left: JoinScope, both: JoinScope, why: str, place: Place | None, ctx: Context
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _rows(left: tuple[Source, ...], why: str, place: Place | None, ctx: Context) -> Rows:
     found = []
-    for number, source in enumerate(left.sources):
-        merged = not source.names and source.columns is not None and len(source.columns) == 1 and bool(left.merged)
-        if (not source.names and not merged) or source.columns is None:
+    for source in left:
+        if not source.names or source.columns is None:
             name = ".".join(source.names) or "a relation without a name"
             ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
-        if source.names and source.names[-1].startswith("__dt_"):
-            continue  # the ends of versions: the join below has compared them
-        if merged and source.qualified_only:
-            continue  # merged once more
-        found.append((_name(source), both.columns_of(number) if both.merged else tuple(c.name for c in source.columns)))
+        if not source.names[-1].startswith("__dt_"):  # the ends of versions: the join below has compared them
+            found.append((source.names[-1], tuple(c.name for c in source.columns)))
     return tuple(found)
 
 

@@ -54,7 +54,8 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> LookupPhysical:
     )
     parts = (join.left, join.right, join.kind, join.keyword, join.condition, join.using, join.keys, join.only, spec)
     if why:
-        return RowLookupJoin(*parts, why=why, **vars(row_parts(join, why, ctx)))
+        rows, matched = row_parts(join, why, ctx)
+        return RowLookupJoin(*parts, why=why, rows=rows, matched=matched)
     return LookupPhysical(*parts, skip=_skipped(join, ctx))
 
 

@@ -66,7 +66,7 @@ class BottomJoin:
 
     def over(self, nearest: Logical) -> Logical:
         """FROM with another relation in the place of the join."""
-        return with_leaves(self.whole.tree, {id(self.join): nearest})
+        return with_leaves(self.whole.tree, [(self.join, nearest)])
 
     def _right(self, ctx: Context) -> range:
         """The numbers of the relations of the side that has the nearest rows."""

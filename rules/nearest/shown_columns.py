@@ -74,11 +74,15 @@ def joins_of(tree: Logical) -> Iterator[Join | NearestSyntax | LateralView]:
         yield from joins_of(tree.child)
 
 
-def all_readers_of(block: QueryBlock) -> Iterator[Scalar]:
-    """The same with the conditions of the joins in FROM, and the expressions of its LATERAL subqueries."""
+def all_readers_of(block: QueryBlock, without: tuple[Join, ...] = ()) -> Iterator[Scalar]:
+    """The same with the conditions of the joins in FROM, and the expressions of its LATERAL subqueries.
+
+    ``without``: joins whose conditions do not count.
+    """
     yield from readers_of(block)
     for join in joins_of(block.tree):
-        yield from readers_of_join(join)
+        is_without = isinstance(join, Join) and any(join is one for one in without)
+        yield from readers_of_join(replace(join, condition=()) if is_without else join)  # type: ignore[arg-type]
 
 
 def readers_of_join(join: Join | NearestSyntax | LateralView) -> Iterator[Scalar]:

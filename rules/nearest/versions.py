@@ -9,7 +9,6 @@ The version that is valid at a time is the last one that begins at or before it,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -88,24 +87,13 @@ def read_versions(relation: Logical, ctx: Context) -> Versions | None:
     return Versions(tuple(keys), time, end, lead.has_end, numbered)
 
 
-class VersionJoin(NamedTuple):
-    """A join with the nearest version, the conditions of its ON that WHERE has to test, and those that hold anyway.
-
-    The last are IDs of conjuncts, also of WHERE.
-    """
-
-    join: NearestJoin
-    rest: tuple[Scalar, ...]
-    done: frozenset[int]
-
-
 def nearest_version(
     join: Join, versions: Versions, above: tuple[Scalar, ...], readers: tuple[Scalar, ...], ctx: Context
-) -> VersionJoin | None:
-    """A join with the version that is valid at a moment, as a join with the nearest row; None for any other.
+) -> tuple[NearestJoin, tuple[Scalar, ...]] | None:
+    """A join with the version that is valid at a moment, as a join with the nearest row, and what WHERE has to test.
 
-    ``above``: conditions that an inner join has besides its own, in WHERE.  ``readers``: what reads its rows, these
-    and its own conditions aside.  Raises ``Refused`` where the versions are compared in another way.
+    None for any other.  ``above``: conditions that an inner join has besides its own, in WHERE.  ``readers``: what
+    reads its rows, these and its own conditions aside.  Raises ``Refused`` where the versions are compared otherwise.
     """
     conjuncts = (*join.condition, *above)
     pairs = Pairs(Join(join.left, join.right, join.kind, "JOIN", conjuncts), conjuncts, ctx)
@@ -124,8 +112,7 @@ def nearest_version(
         return None
     own = [c for c in conjuncts if pairs.side(c.tree) in ("left", None)]
     implied = [] if versions.has_end else [c for c in ends if isinstance(without_parentheses(c.tree), exp.Or)]
-    known = {id(c) for c in (*keys, match, *own, *implied)}
-    rest = tuple(c for c in conjuncts if id(c) not in known)
+    rest = tuple(c for c in conjuncts if c not in {*keys, match, *own, *implied})
     if join.kind == "left" and rest:
         return None
     kept = Pairs(pairs.join, (*keys, match, *own), ctx)
@@ -134,9 +121,7 @@ def nearest_version(
     if versions.numbered or ctx.names.fold(versions.until.name) in shown:  # of rows that tie, the last has both
         nearest = kept.nearest(replace(wanted, ties=((versions.until, False, False),)), (*readers, *rest))
     new = NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma, certain=True)
-    done = frozenset(id(c) for c in (*keys, match, *own, *implied))
-    own_on = {id(c) for c in join.condition}
-    return VersionJoin(new, tuple(c for c in rest if id(c) in own_on), done)
+    return new, rest
 
 
 def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:

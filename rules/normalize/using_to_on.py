@@ -1,4 +1,7 @@
-"""Writes USING as ON where the block has a band: ``a JOIN b USING (k) WHERE a.x BETWEEN b.lo AND b.hi``."""
+"""Writes USING as ON where the block has a band: ``a JOIN b USING (k) WHERE a.x BETWEEN b.lo AND b.hi``.
+
+So it does where rows of a lookup go to Python whole, since relations side by side cannot show ``id`` next to ``b.id``.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from dataclasses import replace
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused, ShowsAddedColumn
 from dovetail.planner.expr import Scalar, is_star, quote
-from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Project, Relation, Sort, expressions
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Project, Relation, Scan, Sort, expressions
 from dovetail.planner.sql.join_scope import JoinScope, ShownColumn, scope_of, shown_column
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.qualified_names import check_can_qualify, qualify_names
 from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import bounds
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
+from dovetail.rules.query.from_items import bare
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
@@ -23,23 +27,39 @@ from dovetail.rules.rule import rule
 def using_to_on(node: Project | Sort, ctx: Context) -> Logical | None:
     """Write USING and NATURAL as equalities in ON, where a band in WHERE or a nearest row may be part of the joins.
 
-    The columns that USING merges get the name of their relation wherever the query names them alone, and ``*`` is
-    written as the columns that it shows, since ON keeps the columns of both sides.
+    So they are where the rows of a lookup go to Python whole.  The columns that USING merges get
+    the name of their relation wherever the query names them alone, and ``*`` is written as the columns that it shows,
+    since ON keeps the columns of both sides.
     """
     block = block_with_order(node, ctx)
-    if block is None or not any(_merges(join) for join in _joins(block.tree)):
+    joins = _joins(block.tree) if block else []
+    if block is None or not any(map(_merges, joins)):
         return None
-    conditions = (*block.condition, *(c for join in _joins(block.tree) for c in join.condition))
-    band = next((c for c in conditions if looks_like_band(c)), None)
-    starred = any(item.known is not None and is_star(item.known) for item in block.project.items)
-    one_sided = any(bounds(join.condition) == 1 for join in _joins(block.tree))  # it may bound a nearest row
-    if band is None or not (starred or one_sided or any(map(looks_like_band, block.condition))):
+    reader = _band(block, joins) or _lookup(joins, ctx)
+    if reader is None:
         return None
     try:
         return in_place(node, block.project, _rewrite(block, ctx.names))
     except Refused as no:
-        reason = f"USING and NATURAL cannot be written as ON here, which a band or a nearest row needs: {no}; write ON"
-        return ctx.decline(reason, band.place, "using")
+        what = "a lookup" if isinstance(reader, Join) else "a band or a nearest row"
+        reason = f"USING and NATURAL cannot be written as ON here, which {what} needs: {no}; write ON"
+        return ctx.decline(reason, reader.place, "using")
+
+
+def _band(block: QueryBlock, joins: list[Join]) -> Scalar | None:
+    """A band that WHERE or a nearest row may bring into a join."""
+    conditions = (*block.condition, *(c for join in joins for c in join.condition))
+    band = next((c for c in conditions if looks_like_band(c)), None)
+    starred = any(item.known is not None and is_star(item.known) for item in block.project.items)
+    one_sided = any(bounds(join.condition) == 1 for join in joins)  # it may bound a nearest row
+    needs_on = starred or one_sided or any(map(looks_like_band, block.condition))
+    return band if needs_on else None
+
+
+def _lookup(joins: list[Join], ctx: Context) -> Join | None:
+    """A lookup whose left side can be read only once."""
+    lookups = (join for join in joins if isinstance(join.right, Scan) and ctx.names.lookup(join.right))
+    return next((join for join in lookups if ctx.nonrepeatable_reason(join.left)), None)
 
 
 def _joins(tree: Logical) -> list[Join]:
@@ -56,20 +76,22 @@ def _merges(join: Join) -> bool:
 
 
 def _rewrite(block: QueryBlock, names: Resolver) -> Project:
-    _on(block.tree, names)  # the kind of a join is the first reason
+    tree = _on(block.tree, names)  # the kind of a join is the first reason
     scope = scope_of(names, block.tree)
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
     relations = {names.fold(source.names[-1]) for source in scope.sources if source.names}
+    columns = {names.fold(column.name) for source in scope.sources for column in source.columns or ()}
+    for relation in (scope.sources[column.source].names[-1] for column in scope.hidden):
+        if names.fold(relation) in columns:  # a field of the column to Spark, but a column of the relation behind ON
+            raise Refused(f"{quote(relation)} is the name of a relation and of a column; give it another alias")
     above = tuple(scalar for clause in block.above for scalar in expressions(clause))
-    items = [item for item in block.project.items if item.known is None or not is_star(item.known)]
-    for scalar in (*items, *above, *block.in_clauses, *block.conjuncts):
+    plain = (item for item in block.project.items if item.known is None or not is_star(item.known))
+    for scalar in (*plain, *above, *block.in_clauses, *block.conjuncts):
         _check_no_star(scalar)
-    check_can_qualify(block.project, above, frozenset(owners), names.fold, alone=True)
-    expanded = replace(block.project, items=expand_items(block.project.items, scope, names))
-    named = qualify_names(expanded, owners, relations, names.fold)
-    new = read_block(named)
-    assert new is not None
-    return new.over(where(_on(new.tree, names), new.condition), names=block.project.output)
+    check_can_qualify(block.project, above, frozenset(owners), names.fold)
+    items = expand_items(block.project.items, scope, names)
+    on = block.over(where(tree, block.condition), items=items, names=block.project.output)
+    return qualify_names(on, owners, relations, names.fold)
 
 
 def _check_no_star(scalar: Scalar) -> None:
@@ -87,7 +109,8 @@ def _on(tree: Logical, names: Resolver) -> Logical:
     left = _on(tree.left, names)
     if not _merges(tree):
         return tree if left is tree.left else replace(tree, left=left)
-    if tree.kind not in ("inner", "left") or not isinstance(tree.right, Relation):
+    kinds = ("inner", "left", "semi", "anti", *(() if isinstance(tree.left, Join) else ("right",)))
+    if tree.kind not in kinds or not isinstance(tree.right, Relation) or bare(tree.right) is not tree.right:
         raise Refused(f"its {tree.keyword.upper()} is not an inner or left join of a table or subquery", tree.place)
     sides = scope_of(names, tree.left), scope_of(names, tree.right)
     using = tree.using or tuple(quote(c.name) for c in scope_of(names, tree).merged)

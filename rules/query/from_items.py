@@ -9,7 +9,7 @@ counts as one relation and stays as written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -169,9 +169,15 @@ def leaves(tree: Logical, *, named: bool = False) -> list[Logical]:
     return [tree]
 
 
-def with_leaves(tree: Logical, instead: Mapping[int, Logical]) -> Logical:
-    """A FROM tree with other relations or joins, by the ids of those in whose places they come."""
-    return instead.get(id(tree)) or map_sides(tree, lambda side: with_leaves(side, instead))
+def with_leaves(tree: Logical, instead: Iterable[tuple[Logical, Logical]]) -> Logical:
+    """A FROM tree with other relations or joins: each pair is one of the tree, and what comes in its place."""
+    for old, new in instead:
+        tree = _with_leaf(tree, old, new)
+    return tree
+
+
+def _with_leaf(tree: Logical, old: Logical, new: Logical) -> Logical:
+    return new if tree is old else map_sides(tree, lambda side: _with_leaf(side, old, new))
 
 
 def map_sides(tree: Logical, fn: Callable[[Logical], Logical]) -> Logical:

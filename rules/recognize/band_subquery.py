@@ -206,12 +206,12 @@ class _Found:
             if scalar not in items or not is_star(scalar.known):
                 refuse_stars(scalar)
         block = self.joins.block
-        new: dict[int, Logical] = {}
+        new: list[tuple[Logical, Logical]] = []
         for at, totals in self.totals.items():
             relation = self.relations[at]
             for total in totals:
                 relation = total.relation(relation)
-            new[id(self.relations[at])] = relation
+            new.append((self.relations[at], relation))
         tree = filtered(with_leaves(block.tree, new), where)
         return block.over(tree, items=tuple(column for item in items for column in self._expanded(item)))
 

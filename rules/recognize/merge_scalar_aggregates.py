@@ -78,9 +78,9 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Cand
     except Refused as no:
         ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)
         return [], waiting[1:]
-    own = {id(member.total) for member in (merged.members if merged else members)}
-    group = tuple(candidate for one, candidate in waiting if id(one) in own)
-    rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
+    own = [member.total for member in (merged.members if merged else members)]
+    group = tuple(candidate for one, candidate in waiting if any(one is total for total in own))
+    rest = [pair for pair in waiting[1:] if not any(pair[0] is total for total in own)]
     # Spark reads scalar subqueries with equal conditions once.
     if merged is None or (all(a.from_item is None for a in group) and len({m.terms for m in merged.members}) == 1):
         return [], rest

@@ -62,12 +62,12 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
     if found is not None:
         new = _nearest(block, found, ctx) if found.count else None
         return new and new.in_place(node, block)
-    instead: dict[int, Logical] = {}
+    instead: list[tuple[Logical, Logical]] = []
     for relation, tests in _tested(block):
         if isinstance(relation, Derived) and not relation.lateral and not relation.renames:
             query = _kept(relation.query, relation.alias or "", tests, ctx)
             if query is not None:
-                instead[id(relation)] = replace(relation, query=query)
+                instead.append((relation, replace(relation, query=query)))
     if not instead:
         return None
     return in_place(node, block.project, block.over(where(with_leaves(block.tree, instead), block.condition)))
@@ -178,5 +178,5 @@ def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewrit
     if new is None:
         return None
     leaf = over_subquery(inside.relation, new.block, ctx)
-    over = where(with_leaves(block.tree, {id(inside.relation): leaf}), block.condition)
+    over = where(with_leaves(block.tree, [(inside.relation, leaf)]), block.condition)
     return _Rewritten(block.over(over), new.timed)

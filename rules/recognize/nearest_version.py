@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.planner.errors import Refused
-from dovetail.planner.logical import Join, LateralView, Logical, Nested, Project, Sort, expressions
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Join, Logical, Project, Sort
 from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestVersions
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import all_readers_of, joins_of
-from dovetail.rules.nearest.versions import VersionJoin, nearest_version, read_versions
+from dovetail.rules.nearest.versions import nearest_version, read_versions
+from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from dovetail.rules.rule import rule
 
@@ -23,25 +25,28 @@ def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
     block = block_with_order(node, ctx)
     if block is None or block.project.hint:
         return None
-    found: dict[int, NearestJoin] = {}
+    found: list[tuple[Join, NearestJoin]] = []
     condition = block.condition
     joins = [join for join in joins_of(block.tree) if isinstance(join, Join)]
-    gone = set[int]()  # the conditions of those found, which the joins around them need not read
     for join in reversed(joins):  # the innermost first
-        if new := _over_versions(join, block, gone, ctx):
-            found[id(join)], rest, done = new
-            gone |= {id(scalar) for scalar in expressions(join)}
-            condition = (*rest, *(c for c in condition if id(c) not in done))
+        if new := _over_versions(join, block, tuple(old for old, _ in found), ctx):
+            found.append((join, new[0]))
+            condition = new[1]
     if not found:
         return None
-    rows = where(_with_joins(block.tree, found), condition)
+    rows = where(with_leaves(block.tree, reversed(found)), condition)
     new_query = in_place(node, block.project, block.over(rows))
     description = "the last version instead of all versions of a key"
-    return NearestVersions(node, new_query, description, Joins(tuple(found.values())))
+    return NearestVersions(node, new_query, description, Joins(tuple(join for _, join in found)))
 
 
-def _over_versions(join: Join, block: QueryBlock, gone: set[int], ctx: Context) -> VersionJoin | None:
-    """A join with versions; None for any other, and where its condition is another."""
+def _over_versions(
+    join: Join, block: QueryBlock, done: tuple[Join, ...], ctx: Context
+) -> tuple[NearestJoin, tuple[Scalar, ...]] | None:
+    """A join with versions, and WHERE above it; None for any other, and where its condition is another.
+
+    ``done``: the joins inside it that have been found, whose conditions it need not read.
+    """
     if join.kind not in ("inner", "cross", "left") or join.using or join.natural:
         return None
     versions = read_versions(join.right, ctx)
@@ -49,20 +54,11 @@ def _over_versions(join: Join, block: QueryBlock, gone: set[int], ctx: Context) 
         return None
     is_whole = join is block.tree
     above = block.condition if is_whole and join.kind != "left" else ()
-    own = gone | {id(scalar) for scalar in (*expressions(join), *above)}
-    readers = tuple(scalar for scalar in all_readers_of(block) if id(scalar) not in own)
+    readers = tuple(all_readers_of(replace(block, condition=()) if above else block, (*done, join)))
     try:
         found = nearest_version(join, versions, above, readers, ctx)
     except Refused:
         return None
-    return found if found and (is_whole or not found.rest) else None
-
-
-def _with_joins(tree: Logical, instead: dict[int, NearestJoin]) -> Logical:
-    """A FROM tree with other joins, by the IDs of those in whose places they come."""
-    if isinstance(tree, Join):
-        left, right = _with_joins(tree.left, instead), _with_joins(tree.right, instead)
-        return replace(instead.get(id(tree), tree), left=left, right=right)
-    if isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
-        return replace(tree, child=_with_joins(tree.child, instead))
-    return tree
+    if found is None or (found[1] and not is_whole):
+        return None
+    return found if above else (found[0], (*found[1], *block.condition))

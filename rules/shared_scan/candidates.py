@@ -83,7 +83,7 @@ class MergedSelect:
         self.project, self.ctx = project, ctx
         self.block = read_block(project)
         self.from_items = self.block.from_items if self.block else None
-        self.values: dict[int, str] = {}  # of a subquery in an expression, by its id
+        self.values: list[tuple[Logical, str]] = []  # of the subqueries in expressions
         self.instead: dict[int, Logical | None] = {}
 
     def merged(self, groups: list[tuple[Merged, tuple[Candidate, ...]]]) -> Project:
@@ -99,8 +99,8 @@ class MergedSelect:
         if self.from_items:
             tree, moved = self.from_items.rebuilt(self.instead, lambda conjunct: conjunct)
         condition = self.block.condition if self.block else ()
-        condition = tuple(replace_scalar_subqueries(c, lambda plan: self.values.get(id(plan))) for c in condition)
-        items = tuple(replace_scalar_subqueries(i, lambda plan: self.values.get(id(plan))) for i in self.project.items)
+        condition = tuple(replace_scalar_subqueries(c, self._value) for c in condition)
+        items = tuple(replace_scalar_subqueries(i, self._value) for i in self.project.items)
         for item in items:
             if item.text == "*":
                 star_items(tree)
@@ -108,6 +108,9 @@ class MergedSelect:
                 refuse_stars(item)
         rows = where(tree, (*condition, *moved))
         return self.block.over(rows, items=items) if self.block else replace(self.project, child=rows, items=items)
+
+    def _value(self, plan: Node) -> str | None:
+        return next((text for query, text in self.values if query is plan), None)
 
     def _beside(self, totals: ScalarAggregates, tree: Logical) -> Logical:
         """Put the scalar aggregates that replace no relation of FROM before its first relation."""
@@ -122,7 +125,8 @@ class MergedSelect:
         for index, one in enumerate(group):
             texts = merged.values(index)
             if one.from_item is None:
-                self.values[id(one.query)] = texts[0] if merged.nullable(index) else f"if(true, {texts[0]}, NULL)"
+                text = texts[0] if merged.nullable(index) else f"if(true, {texts[0]}, NULL)"
+                self.values.append((one.query, text))
             else:
                 self.instead[one.from_item.number] = self._row(one.from_item, texts, merged.describe_rows(index))
         totals = ScalarAggregates(merged.query, merged.name, (), f"AS {merged.name}")

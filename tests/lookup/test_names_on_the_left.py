@@ -120,12 +120,11 @@ def test_plain_spark_agrees(opt: Optimizer, share: Share, statement: str) -> Non
 
 
 def _is_planned(opt: Optimizer, statement: str) -> bool:
-    """Whether a statement is planned: not if its condition does not name the left side, or names a merged column."""
-    merged = "which USING or NATURAL merged, (is named with a relation and|cannot be read)"
+    """Whether a statement is planned: not if its condition does not name the left side, or it needs USING."""
     try:
         opt.plan(statement.format(at=AT))
     except QueryError as error:
-        if re.search(f"{merged}|no equality between its left side", str(error)):
+        if re.search("USING or NATURAL merges columns|no equality between its left side", str(error)):
             return False
         raise
     return True
@@ -142,10 +141,10 @@ RIGHT = "(SELECT x AS id, z AS w FROM events) b"
         f"SELECT * FROM {LEFT} JOIN {RIGHT} USING (id) JOIN places{{at}} c ON a.k = c.id",
         f"SELECT b.id, w FROM {LEFT} LEFT JOIN {RIGHT} USING (id) JOIN places{{at}} c ON a.k = c.id ORDER BY b.id",
         f"SELECT id, b.id, id + 1 FROM {LEFT} LEFT JOIN {RIGHT} USING (id) JOIN places{{at}} {RENAMED} WHERE id > 1",
-        f"SELECT id, max(b.id) FROM {LEFT} FULL JOIN {RIGHT} USING (id) JOIN places{{at}} {RENAMED} GROUP BY id",
+        f"SELECT id, max(b.id) FROM {LEFT} RIGHT JOIN {RIGHT} USING (id) JOIN places{{at}} {RENAMED} GROUP BY id",
         f"SELECT a.id, c.name FROM {LEFT} JOIN places{{at}} c ON a.k = c.id LEFT JOIN places{{at}} d ON a.id = d.id",
         f"SELECT c.id FROM {LEFT} JOIN places{{at}} c ON c.id = CASE WHEN a.id = 1 THEN a.k END",
-        f"SELECT *, id + 1 FROM {LEFT} FULL JOIN {RIGHT} USING (id) LEFT JOIN places{{at}} c(p, q, r) ON id * 10 = c.p",
+        f"SELECT *, id + 1 FROM {LEFT} RIGHT JOIN {RIGHT} USING (id) LEFT JOIN places{{at}} c(p, q, r) ON id * 9 = c.p",
         f"SELECT * FROM {LEFT} JOIN {RIGHT} USING (id) JOIN places{{at}} c USING (id) JOIN places{{at}} d ON w = d.id",
         f"SELECT * FROM {LEFT} JOIN places{{at}} `c.d` ON a.k = `c.d`.id AND exists(array(1, 2), c -> c = `c.d`.k)",
         f"SELECT * FROM (SELECT a.*, 3 AS c FROM {LEFT}) a LEFT JOIN places{{at}} c ON a.k = c.id AND c = c.k",
@@ -173,20 +172,26 @@ def test_a_stream_with_merged_columns(opt: Optimizer, tmp_path: Path) -> None:
     assert Counter(rows) == Counter(tuple(row) for row in wanted.collect())
 
 
-def test_a_merged_column_named_both_ways_where_it_cannot_be_qualified(opt: Optimizer) -> None:
-    text = f"SELECT b.id AS x FROM {LEFT} LEFT JOIN {RIGHT} USING (id) JOIN places{AT} c ON a.k = c.id ORDER BY id"
-    with pytest.raises(QueryError, match="id, which USING or NATURAL merged, is named with a relation and without"):
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT b.id AS x FROM {LEFT} LEFT JOIN {RIGHT} USING (id) JOIN places{AT} c ON a.k = c.id ORDER BY id",
+        f"SELECT id FROM {LEFT} FULL JOIN {RIGHT} USING (id) JOIN places{AT} c ON a.k = c.id",
+    ],
+)
+def test_merged_columns_that_cannot_be_written_with_on(opt: Optimizer, text: str) -> None:
+    with pytest.raises(QueryError, match=r"USING or NATURAL merges columns, and .* only once .*; write ON"):
         opt.sql(text)
 
 
 def test_a_relation_with_the_name_of_a_column(opt: Optimizer) -> None:
     """Spark reads ``c.id`` as a field of the column ``c``, also where it shows the merged column by ``c.*``."""
-    right = "(SELECT x AS id, z AS c FROM events) c"
-    text = f"SELECT c.* FROM {LEFT} JOIN {right} USING (id) JOIN places{{at}} d ON a.k = d.id"
-    assert opt.session.sql(text.format(at="")).columns == ["id", "c"]
-    with pytest.raises(QueryError, match=r"c\.id, which USING or NATURAL merged, cannot be read by its name, since"):
+    right = "(SELECT x AS id, named_struct('id', z) AS c FROM events) c"
+    text = f"SELECT c.id FROM {LEFT} JOIN {right} USING (id) JOIN places{{at}} d ON a.k = d.id"
+    assert set(opt.session.sql(text.format(at="")).collect()) <= {(5,), (7,), (8,), (9,), (10,)}
+    with pytest.raises(QueryError, match="USING or NATURAL merges columns"):
         opt.sql(text.format(at=AT))
     other = f"SELECT b.* FROM {LEFT} JOIN {right.replace(') c', ') b')} USING (id) JOIN places{{at}} d ON a.k = d.id"
     plan = opt.plan(other.format(at=AT))
     wanted = opt.session.sql(other.format(at=""))
-    assert Counter(plan.dataframe().collect()) == Counter(wanted.collect())
+    assert Counter(map(repr, plan.dataframe().collect())) == Counter(map(repr, wanted.collect()))

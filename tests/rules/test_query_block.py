@@ -177,7 +177,7 @@ def test_conditions_go(clause: str, at: int) -> None:
     assert conditions_in(changed) == [c for c in conditions_in(tree) if c not in gone]
     found = leaves(tree)
     leaf = found[at % len(found)]
-    other = with_leaves(tree, {id(leaf): NEW})
+    other = with_leaves(tree, [(leaf, NEW)])
     assert relations_in(other) == [n for x in found for n in (["n"] if x is leaf else relations_in(bare(x)))]
 
 
