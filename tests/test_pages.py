@@ -32,7 +32,7 @@ PAGES = [
     "measured/distance_with_equal_keys", "measured/intervals_of_two_lengths", "measured/kept_intervals_of_two_lengths",
     "measured/overlap_of_one_length", "measured/overlap_of_several_lengths", "measured/intervals_without_end",
     "measured/lookup_of_many_keys", "measured/no_window_for_few_rows", "refused/asof_join",
-    "refused/ambiguous_column", "hints/range_join_in_a_chain", "self/exists", "normalize/comma_and_where",
+    "refused/ambiguous_column", "hints/range_join_in_a_chain", "self/inner", "normalize/comma_and_where",
 ]  # fmt: skip
 VOID = {"meta", "rect", "line", "br"}
 HOSTILE = """</script><img src=x onerror="alert(1)">"""

@@ -64,7 +64,7 @@ addEventListener("load", () => {
 @pytest.fixture(scope="module")
 def pages() -> list[str]:
     """Plans with every part that a page can have, one of them with names that are long, or look like markup."""
-    names = ["measured/overlap_of_several_lengths", "measured/distance_with_equal_keys", "self/exists"]
+    names = ["measured/overlap_of_several_lengths", "measured/distance_with_equal_keys", "self/inner"]
     names += ["measured/no_window_for_few_rows", "refused/ambiguous_column", "measured/kept_intervals_of_two_lengths"]
     plans = [*map(planned, names), hostile_plan(HOSTILE + "long" * 60)]
     streams = [planned_stream(name) for name in ("orders_that_follow", "changes_of_three")]

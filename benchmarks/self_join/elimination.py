@@ -36,11 +36,6 @@ QUERIES = (
         "SELECT id, v, if(v > 900, w, NULL) AS w FROM accounts",
     ),
     (
-        "anti",
-        "SELECT * FROM accounts x WHERE NOT EXISTS (SELECT 1 FROM accounts y WHERE x.id = y.id AND y.v > 900)",
-        "SELECT * FROM accounts WHERE (v > 900) IS NOT TRUE",
-    ),
-    (
         "three, aggregated",
         THREE,
         "SELECT k, sum(v), max(w) FROM accounts WHERE id IS NOT NULL GROUP BY k",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dovetail.planner.logical import Derived, Filter
+from dovetail.planner.logical import Derived
 from dovetail.planner.logical.alternatives import Alternatives
 from dovetail.planner.tree import plan_node
 from dovetail.planner.types.schema import Column
@@ -32,19 +32,6 @@ class SameRow(Replacement):
     """A relation whose row is the row of another one: ``LATERAL (SELECT x.id, x.v) AS y``."""
 
     label: ClassVar[str] = "SameRow"
-
-
-@plan_node
-class SameRowTest(Filter):
-    """A WHERE in which conditions on the row replace semi or anti joins; ``description``: these joins."""
-
-    label: ClassVar[str] = "SameRowTest"
-    rewritten: ClassVar[bool] = True
-    description: str = ""
-
-    @property
-    def detail(self) -> str:
-        return f"{self.description}: {super().detail}"
 
 
 @plan_node

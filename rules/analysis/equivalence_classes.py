@@ -26,7 +26,7 @@ from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import FromItem
 
-Scopes = tuple[frozenset[int], ...]
+Relations = frozenset[int]  # by their numbers
 _UNSEEN = Source((), ())
 Value = tuple[int | str, str]  # a relation's number and a value of its base, or "" and a literal
 
@@ -73,24 +73,23 @@ class FromScope:
         """The relations of inner and left joins, whose columns WHERE sees."""
         return frozenset(item.number for item in self.from_items if item.kind in ("inner", "left"))
 
-    def scopes_of_on(self, item: FromItem) -> Scopes:
-        """Where the names of the condition by which a relation is joined are looked for."""
+    def visible_in_on(self, item: FromItem) -> frozenset[int]:
+        """The relations whose columns the condition sees by which a relation is joined."""
         if item.kind == "inner":
-            return (self.visible,)
-        return (frozenset(n for n in self.visible if item.first <= n < item.number) | {item.number},)
+            return self.visible
+        return frozenset(n for n in self.visible if item.first <= n < item.number) | {item.number}
 
-    def scope(self, scopes: Scopes) -> Scope:
-        """Names are looked for in one scope after the other; each has the numbers of the relations that it sees."""
-        seen = zip(self.all.sources, self.all.items, strict=True)
-        sources = tuple(source if number in scopes[0] else _UNSEEN for source, number in seen)
-        return replace(self.all, sources=sources, outer=self.scope(scopes[1:]) if scopes[1:] else None)
+    def scope(self, visible: Relations) -> Scope:
+        """The scope that has the columns of some relations only."""
+        pairs = zip(self.all.sources, self.all.items, strict=True)
+        return replace(self.all, sources=tuple(source if number in visible else _UNSEEN for source, number in pairs))
 
-    def resolve(self, column: ColumnRef | exp.Expr, scopes: Scopes) -> tuple[int, Column]:
+    def resolve(self, column: ColumnRef | exp.Expr, visible: Relations) -> tuple[int, Column]:
         """The relation and the column that a name means.  Raises ``Refused``, also for a field of a column."""
-        found = self.scope(scopes).column(column).check_no_field()
+        found = self.scope(visible).column(column).check_no_field()
         return self.all.items[found.relation], found.column
 
-    def substitute(self, scalar: Scalar, scopes: Scopes, columns: Callable[[int, Column], str | None]) -> Scalar:
+    def substitute(self, scalar: Scalar, visible: Relations, columns: Callable[[int, Column], str | None]) -> Scalar:
         """Replace columns of relations in an expression with SQL; None keeps a column that is qualified.
 
         A column without one gets the name of its relation.  Raises ``Refused``.
@@ -103,11 +102,11 @@ class FromScope:
                 return new
             return ".".join(map(quote, (*self.path(number), found.column.name)))
 
-        return self.scope(scopes).bind(scalar).substitute(text)
+        return self.scope(visible).bind(scalar).substitute(text)
 
-    def relations_of(self, scalar: Scalar, scopes: Scopes) -> set[int]:
+    def relations_of(self, scalar: Scalar, visible: Relations) -> set[int]:
         """The relations whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
-        return {self.resolve(c, scopes)[0] for c in scalar.columns}
+        return {self.resolve(c, visible)[0] for c in scalar.columns}
 
     def value(self, number: int, column: str) -> Value:
         """Return the base value of a relation's column, or the column itself if the base is unknown."""
@@ -116,27 +115,27 @@ class FromScope:
             return number, self.ctx.names.fold(column)
         return number, found.value(column, self.ctx.names.fold)
 
-    def known(self, scopes: Scopes) -> Callable[[exp.Expression], SqlType | None]:
+    def known(self, visible: Relations) -> Callable[[exp.Expression], SqlType | None]:
         """The types of columns and literals, for those who look at an expression."""
 
         def of(tree: exp.Expression) -> SqlType | None:
             if isinstance(tree, exp.Column):
-                return self.resolve(tree, scopes)[1].type
+                return self.resolve(tree, visible)[1].type
             return self.ctx.names.type_of(tree, ())
 
         return of
 
-    def equality(self, conjunct: Scalar, scopes: Scopes) -> Equality | None:
+    def equality(self, conjunct: Scalar, visible: Relations) -> Equality | None:
         """Read a conjunct that compares two columns, or a column and a literal."""
         try:
             found = compared(conjunct)
             if found is None or not found.equal:
                 return None
-            return self.compared(found.left, found.right, found.sign == "=", scopes)
+            return self.compared(found.left, found.right, found.sign == "=", visible)
         except Refused:
             return None
 
-    def _bare(self, tree: exp.Expression, scopes: Scopes) -> exp.Expression:
+    def _bare(self, tree: exp.Expression, visible: Relations) -> exp.Expression:
         """The column of ``x.id + 0`` and of a cast that changes no value of it; any other operand as it is."""
         if isinstance(tree, exp.Add | exp.Sub) and tree.expression == exp.Literal.number(0):
             inner: exp.Expression = tree.this.unnest()
@@ -144,7 +143,7 @@ class FromScope:
             inner = tree.this.unnest()
         else:
             return tree
-        type_ = self.resolve(inner, scopes)[1].type if isinstance(inner, exp.Column) else None
+        type_ = self.resolve(inner, visible)[1].type if isinstance(inner, exp.Column) else None
         if type_ is None:
             return tree
         wider = self.ctx.names.type_of(tree, ()) or type_ if isinstance(tree, exp.Cast) else type_
@@ -153,17 +152,19 @@ class FromScope:
         kept = type_.integral and wider.integral and INTEGRAL.index(wider.name) >= INTEGRAL.index(type_.name)
         return inner if kept else tree
 
-    def compared(self, left: exp.Expression, right: exp.Expression, strict: bool, scopes: Scopes) -> Equality | None:
+    def compared(
+        self, left: exp.Expression, right: exp.Expression, strict: bool, visible: Relations
+    ) -> Equality | None:
         """Two operands of ``=`` as an equality.  Raises ``Refused``, ``Unsupported``."""
-        left, right = self._bare(left, scopes), self._bare(right, scopes)
+        left, right = self._bare(left, visible), self._bare(right, visible)
         if not isinstance(left, exp.Column):
             left, right = right, left
         if not isinstance(left, exp.Column):
             return None
-        number, column = self.resolve(left, scopes)
+        number, column = self.resolve(left, visible)
         value = self.value(number, column.name)
         if isinstance(right, exp.Column):
-            other, second = self.resolve(right, scopes)
+            other, second = self.resolve(right, visible)
             same = column.type is not None and column.type == second.type
             return Equality(value, self.value(other, second.name), strict, same)
         alike = column.type is not None and is_literal_of(right, column.type, self.ctx.names)

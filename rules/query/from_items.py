@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import BandJoin, Join, JoinKind, LateralView, Logical, Nested
 from dovetail.planner.logical.nearest_join import NearestJoin
@@ -65,12 +64,12 @@ class FromItems:
 
     def rebuilt(
         self,
-        instead: Mapping[int, Logical | None],
+        instead: Mapping[int, Logical],
         conjunct: Callable[[Scalar], Scalar | None],
         *,
         keeps_on: bool = False,
     ) -> tuple[Logical, tuple[Scalar, ...]]:
-        """FROM with other relations, None for one that goes, and with other conditions of inner joins.
+        """FROM with other relations, and with other conditions of inner joins.
 
         A relation put in the place of another has no condition, unless it ``keeps_on``; those there were are the
         second thing returned.  An inner join left without a condition becomes a cross join.
@@ -78,14 +77,13 @@ class FromItems:
         moved: list[Scalar] = []
         passed = 0
 
-        def go(node: Logical) -> Logical | None:
+        def go(node: Logical) -> Logical:
             nonlocal passed
             if self._is_item(node):
                 passed += 1
                 return instead.get(passed - 1, node)
             if isinstance(node, Nested):
-                child = go(node.child)
-                return child and replace(node, child=child)
+                return replace(node, child=go(node.child))
             assert isinstance(node, Join)
             assert node.kind != "right", "the replacement of its left side would be joined last"
             left, number = go(node.left), passed
@@ -97,12 +95,7 @@ class FromItems:
                 right = go(node.right)
             if number in instead and not keeps_on and (alone or self._is_item(node.right)):
                 moved.extend(() if alone else node.condition)
-                return _crossed(node, left, right) if left and right else left or right
-            if left is None or right is None:
-                if alone:
-                    raise Refused("the relation to remove is the left side of an outer, semi or anti join")
-                moved.extend(node.condition)
-                return left or right
+                return _crossed(node, left, right)
             if alone:
                 return replace(node, left=left, right=right)
             condition = tuple(new for c in node.condition if (new := conjunct(c)) is not None)
@@ -110,9 +103,7 @@ class FromItems:
                 return _crossed(node, left, right)
             return replace(node, left=left, right=right, condition=condition)
 
-        tree = go(self.tree)
-        assert tree is not None
-        return tree, tuple(moved)
+        return go(self.tree), tuple(moved)
 
     def _is_item(self, node: Logical) -> bool:
         return _is_item(node, self.through)

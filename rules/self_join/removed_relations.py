@@ -15,7 +15,7 @@ from dovetail.rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
     FromScope,
-    Scopes,
+    Relations,
     covered,
     keys_of,
     why_not_the_same_row,
@@ -27,7 +27,6 @@ from dovetail.rules.query.char_columns import check_aliases
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.from_items import FromItem
 from dovetail.rules.query.operands import as_operand, conjoined
-from dovetail.rules.self_join.row_tests import RowTest
 
 
 class MissingKey(Refused):
@@ -46,42 +45,36 @@ class Residual:
 
 @dataclass(frozen=True)
 class RemovedRelation:
-    """A relation that is no longer read: ``row`` is its row, None where only ``parts`` of its condition remain.
+    """A relation that is no longer read: ``row`` is its row, ``parts`` what remains of its condition.
 
     ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
     """
 
     from_item: FromItem
     match: int
-    row: SameRow | None
+    row: SameRow
     parts: tuple[Residual, ...]
-    description: str
     behind: FromItem | None = None
 
 
 class RemovedRelations:
     """Finds relations whose rows match only themselves in another, and their replacements."""
 
-    def __init__(
-        self, from_items: tuple[FromItem, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
-    ):
-        self.ctx = ctx
-        self.from_items = (*from_items, *(t.from_item for t in tests))
-        self.tests = {t.from_item.number: t for t in tests}
+    def __init__(self, from_items: tuple[FromItem, ...], everywhere: tuple[Scalar, ...], ctx: Context):
+        self.ctx, self.from_items = ctx, from_items
         self.sight = FromScope(self.from_items, ctx)
         self.conjuncts = everywhere
-        found = (self.sight.equality(c, (self.sight.visible,)) for c in everywhere)
+        found = (self.sight.equality(c, self.sight.visible) for c in everywhere)
         self.everywhere = tuple(e for e in found if e)
-        self.stands_for = {
-            s.number: s.number for s in self.from_items
-        }  # relations joined for certain, by the first of them
+        self.stands_for = {s.number: s.number for s in from_items}  # relations joined for certain, by the first of them
 
     def find(self, *, fixed: bool) -> list[RemovedRelation]:
         """All relations that can go, in the order of FROM; ``fixed``: relations may not change places."""
         gone: list[RemovedRelation] = []
-        for y in self.from_items[1:]:
-            for x in self.from_items[: y.number]:
-                if x.number < y.first or x.kind not in ("inner", "left") or x.number in self.tests:
+        joined = [item for item in self.from_items if item.kind in ("inner", "left")]
+        for y in joined:
+            for x in joined:
+                if not y.first <= x.number < y.number:
                     continue
                 try:
                     found = self.unique_match(
@@ -96,12 +89,6 @@ class RemovedRelations:
                         self.stands_for[found.from_item.number] = self.stands_for[found.match]
                     break
         return gone
-
-    def scopes(self, y: FromItem) -> Scopes:
-        """Return the scopes in which the names of a relation's ON condition are resolved."""
-        if y.number in self.tests:
-            return frozenset((y.number,)), self.sight.visible
-        return self.sight.scopes_of_on(y)
 
     def unique_match(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
         """Return the replacement of ``y`` if its row is that of ``x``, or vice versa.  Raises ``Refused``."""
@@ -128,9 +115,6 @@ class RemovedRelations:
             return None
         if same_source(x.relation, y.relation, self.ctx) is None:
             return None
-        test = self.tests.get(y.number)
-        if test and test.test.value and test.test.negated:
-            raise Refused("NOT IN matches no row if the subquery returns a NULL")
         if not y.free:
             raise Refused("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
         try:
@@ -148,37 +132,21 @@ class RemovedRelations:
         if y.kind == "inner":
             return self.everywhere
         around = tuple(e for e in self.everywhere if y.number not in (e.left[0], e.right[0]))
-        own = [self.sight.equality(c, self.scopes(y)) for c in y.on]
-        return (*around, *(e for e in (*own, self.compared(y)) if e))
+        own = [self.sight.equality(c, self.sight.visible_in_on(y)) for c in y.on]
+        return (*around, *(e for e in own if e))
 
     def by_equals_only(self, x: FromItem, y: FromItem) -> bool:
         """Whether nothing but equal columns compares two relations."""
-        scopes = self.scopes(y)
+        visible = self.sight.visible_in_on(y)
         for conjunct in self.conjuncts if y.kind == "inner" else y.on:
             try:
-                both = {x.number, y.number} <= self.sight.relations_of(conjunct, scopes)
+                both = {x.number, y.number} <= self.sight.relations_of(conjunct, visible)
             except Refused:
                 return False
-            e = self.sight.equality(conjunct, scopes) if both else None
+            e = self.sight.equality(conjunct, visible) if both else None
             if both and (e is None or e.left[1] != e.right[1]):
                 return False
         return True
-
-    def compared(self, y: FromItem) -> Equality | None:
-        """Return the equality that an IN implies."""
-        test = self.tests.get(y.number)
-        if test is None or test.test.value is None:
-            return None
-        value, item = test.test.value.tree.unnest(), test.item.tree.unalias().unnest()
-        if not isinstance(value, exp.Column) or not isinstance(item, exp.Column):
-            return None
-        try:
-            number, column = self.sight.resolve(value, (self.sight.visible,))
-            other, second = self.sight.resolve(item, self.scopes(y))
-            left, right = self.sight.value(number, column.name), self.sight.value(other, second.name)
-            return Equality(left, right, True, column.type is not None and column.type == second.type)
-        except Refused:
-            return None
 
     def key(self, x: FromItem, y: FromItem, shown: RelationLineage, equal: EquivalenceClasses) -> frozenset[str] | None:
         """A unique key of the source that is equal on both sides, the shortest."""
@@ -196,18 +164,12 @@ class RemovedRelations:
         path = self.sight.path(x.number)
         kept = self.filters(x, shown, other)
         by = f", by {', '.join(sorted(key))}" if key else ""
-        if y.kind in ("semi", "anti"):
-            what = {"semi": "semi join", "anti": "anti join"}[y.kind]
-            return RemovedRelation(
-                y, x.number, None, (*kept, *self.conditions(x, y, shown)), f"{what} of {'.'.join(path)}{by}"
-            )
         description = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
         if y.kind == "inner":
-            return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, description), kept, description)
+            return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, description), kept)
         parts = (*kept, *self.conditions(x, y, shown))
         when = conjoined([p.scalar for p in raising_last(parts)])
-        row = self.row(x, y, shown, other, when, f"{description}, else NULL")
-        return RemovedRelation(y, x.number, row, parts, description)
+        return RemovedRelation(y, x.number, self.row(x, y, shown, other, when, f"{description}, else NULL"), parts)
 
     def row(
         self,
@@ -237,12 +199,12 @@ class RemovedRelations:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""
         text = rewrite_over_output(shown, self.sight.path(x.number), value)
         if shown.output_name(value) is None:
-            check_speculation((Scalar(text),), self.sight.known((frozenset((x.number,)),)), self.ctx)
+            check_speculation((Scalar(text),), self.sight.known(frozenset((x.number,))), self.ctx)
         return text
 
-    def may_raise(self, scalar: Scalar, scopes: Scopes) -> bool:
+    def may_raise(self, scalar: Scalar, visible: Relations) -> bool:
         """Whether an expression could raise an error on some row."""
-        return may_raise(scalar, self.sight.known(scopes), self.ctx)
+        return may_raise(scalar, self.sight.known(visible), self.ctx)
 
     def filters(self, x: FromItem, shown: RelationLineage, other: RelationLineage) -> tuple[Residual, ...]:
         """The filters of the other relation that ``x`` has not, over its columns."""
@@ -250,8 +212,8 @@ class RemovedRelations:
         return tuple(Residual(Scalar(rewrite_over_output(shown, path, f))) for f in other.filters_beyond(shown))
 
     def conditions(self, x: FromItem, y: FromItem, shown: RelationLineage) -> tuple[Residual, ...]:
-        """Rewrite the condition of an outer, semi or anti join with ``y`` over the row of ``x``."""
-        scopes = self.scopes(y)
+        """Rewrite the condition of an outer join with ``y`` over the row of ``x``."""
+        visible = self.sight.visible_in_on(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
 
         def own(e: Equality | None) -> Residual | None:
@@ -269,23 +231,17 @@ class RemovedRelations:
             return self.value_of(x, shown, self.sight.value(number, column.name)[1]) if number == y.number else None
 
         found: list[Residual] = []
-        if (test := self.tests.get(y.number)) and test.test.value:
-            part = own(self.compared(y))
-            if part is None:
-                raise Refused(f"IN compares {test.test.value.shown} with another column of the subquery")
-            found.append(part)
         for conjunct in y.on:
-            part = own(self.sight.equality(conjunct, scopes))
+            part = own(self.sight.equality(conjunct, visible))
             if part is None:
                 check_deterministic(conjunct)
-                alone = self.sight.relations_of(conjunct, scopes) <= {y.number}
+                alone = self.sight.relations_of(conjunct, visible) <= {y.number}
                 part = Residual(
-                    self.sight.substitute(conjunct, scopes, value),
-                    not alone and self.may_raise(conjunct, scopes),
+                    self.sight.substitute(conjunct, visible, value),
+                    not alone and self.may_raise(conjunct, visible),
                 )
             found.append(part)
-        kept = list(dict.fromkeys(p for p in found if p.scalar.text != "true"))
-        return tuple(kept)
+        return tuple(dict.fromkeys(p for p in found if p.scalar.text != "true"))
 
 
 def raising_last(parts: tuple[Residual, ...]) -> list[Residual]:

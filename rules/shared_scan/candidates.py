@@ -84,7 +84,7 @@ class MergedSelect:
         self.block = read_block(project)
         self.from_items = self.block.from_items if self.block else None
         self.values: list[tuple[Logical, str]] = []  # of the subqueries in expressions
-        self.instead: dict[int, Logical | None] = {}
+        self.instead: dict[int, Logical] = {}
 
     def merged(self, groups: list[tuple[Merged, tuple[Candidate, ...]]]) -> Project:
         """The SELECT with the aggregates of each group in a relation.  Raises ``Refused``, ``Unsupported``."""
@@ -135,9 +135,7 @@ class MergedSelect:
             first = from_items[0].number
             if any(not from_item.free or from_item.first > first for from_item in from_items[1:]):
                 raise Refused("one of them is in parentheses, where LATERAL cannot see the others")
-            row = self.instead[first]
-            assert row is not None
-            self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
+            self.instead[first] = Join(totals, self.instead[first], "cross", "CROSS JOIN")
         return totals
 
     def _row(self, from_item: FromItem, texts: list[str], description: str) -> ScalarAggregatesRow:

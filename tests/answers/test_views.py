@@ -150,8 +150,6 @@ def test_views_without_a_text(session: SparkSession) -> None:
     [
         ("SELECT a.x, b.k FROM u a JOIN v b ON a.id = b.id", "self_join_elimination"),
         ("SELECT a.x, b.k FROM u a LEFT JOIN v b ON a.id = b.id AND b.k > 1", "self_join_elimination"),
-        ("SELECT a.x FROM u a WHERE EXISTS (SELECT 1 FROM v WHERE v.id = a.id)", "self_join_elimination"),
-        ("SELECT a.x FROM u a LEFT ANTI JOIN v ON v.id = a.id", "self_join_elimination"),
         ("SELECT a.x, (SELECT sum(b.v) FROM w b WHERE b.k = a.k) AS s FROM u a", "self_aggregate"),
         ("SELECT a.id, b.n FROM u a JOIN (SELECT k, count(*) AS n FROM w GROUP BY k) b ON a.k = b.k", "self_aggregate"),
     ],

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical, Project, Scan
 from dovetail.planner.sql.from_sql import from_sql
@@ -149,22 +148,6 @@ def test_another_relation_comes_to_a_place(clause: str, at: int) -> None:
         changed, moved = read.rebuilt({item.number: NEW}, lambda c: c)
         assert relations_in(changed) == wanted
         assert_conditions_stay(tree, item, changed, moved)
-
-
-@given(from_clauses(), st.integers(0, 7))
-def test_a_relation_goes(clause: str, at: int) -> None:
-    tree = block_of(f"SELECT 1 FROM {clause}").tree
-    read = read_from_items(tree)
-    item = read.found[at % len(read.found)]
-    if len(read.found) == 1:
-        return
-    try:
-        changed, moved = read.rebuilt({item.number: None}, lambda c: c)
-    except Refused:
-        assert item.kind == "inner"
-        return
-    assert relations_in(changed) == [n for i in read.found if i is not item for n in relations_in(i.relation)]
-    assert_conditions_stay(tree, item, changed, moved)
 
 
 @given(from_clauses(), st.integers(0, 7))
