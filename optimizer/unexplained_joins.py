@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.errors import ReasonCode
 from dovetail.planner.explain.records import Declined
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import Filter, Join, Logical, Pipeline, Scan
+from dovetail.planner.logical import Derived, Filter, Join, Logical, Opaque, Pipeline, Scan
 from dovetail.planner.tree import Node
 
 _RULE = "joins"  # shown in the place of a rule
@@ -35,8 +36,8 @@ def explain_joins(plan: Logical) -> Declined | None:
             if _compares_relations(conjunct):
                 return Declined(_RULE, _describe_comparison(conjunct), conjunct.place or join.place)
     join, where = next(((join, where) for join, where in joins if not _equates(join, where)), joins[0])
-    is_plain = _equates(join, where) and not getattr(join.right, "lateral", False)
-    return Declined(_RULE, _describe_join(join, where), join.place, "equality_join" if is_plain else None)
+    code: ReasonCode = "equality_join" if _equates(join, where) else "no_equality"
+    return Declined(_RULE, _describe_join(join, where), join.place, None if _is_lateral(join) else code)
 
 
 def _explain_subqueries(plan: Logical) -> Declined | None:
@@ -70,6 +71,10 @@ def _joins(node: Node, where: tuple[Scalar, ...]) -> Iterator[tuple[Join, tuple[
         yield from _joins(below, where if isinstance(below, Join) else ())
 
 
+def _is_lateral(join: Join) -> bool:
+    return isinstance(join.right, Derived | Opaque) and join.right.lateral
+
+
 def _equates(join: Join, where: tuple[Scalar, ...]) -> bool:
     return bool(join.using) or join.natural or any(map(may_equal, (*join.condition, *where)))
 
@@ -95,7 +100,7 @@ def _describe_comparison(conjunct: Scalar) -> str:
 
 def _describe_join(join: Join, where: tuple[Scalar, ...]) -> str:
     keyword = "a comma" if join.keyword == "," else " ".join(join.keyword.upper().split())
-    if getattr(join.right, "lateral", False):
+    if _is_lateral(join):
         return f"{keyword} reads LATERAL, which holds no band and picks no nearest row, so Spark's own join is used"
     if _equates(join, where):
         return (

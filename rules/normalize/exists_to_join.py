@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
@@ -26,7 +24,7 @@ def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
     "On Optimizing an SQL-like Nested Query", TODS 1982.)
     """
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
-        return _report_other_places(node, ctx)
+        return None
     return move_conjuncts(
         node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
     )
@@ -51,12 +49,3 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         return exists_as_join(test, block, tree, ctx)
     except Refused as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
-
-
-def _report_other_places(node: Filter, ctx: Context) -> None:
-    """Decline for EXISTS over a band in another clause than WHERE."""
-    for scalar in node.condition:
-        if scalar.plans and re.search(r"(?i)\bEXISTS\b", scalar.text):
-            blocks = [block for plan in scalar.plans if (block := read_block(plan))]
-            if any(bounds(block.condition) >= 2 for block in blocks):
-                ctx.decline(f"EXISTS in {node.clause} stays a subquery: it is not a condition of WHERE", scalar.place)

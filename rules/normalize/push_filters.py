@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band
 from dovetail.planner.conditions.null_rejecting import null_rejected_columns
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
@@ -30,18 +30,8 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
         return None
     has_band = any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition)
     if not has_band and not any(_is_lookup(n, ctx) for n in nodes_of_from(node.child)):
-        return _report_pairs(node, ctx)
+        return None
     return move_conjuncts(node.child, node.condition, lambda c, join: _place(c, join, ctx, simplify=has_band))
-
-
-def _report_pairs(node: Filter, ctx: Context) -> None:
-    """Decline where two tables are joined by no condition, and WHERE compares nothing as equal."""
-    join = node.child
-    if not isinstance(join, Join) or join.kind != "cross" or any(map(may_equal, node.condition)):
-        return
-    if isinstance(join.left, Scan) and isinstance(join.right, Scan):
-        reason = "WHERE has no equality and no band, so every pair is compared"
-        ctx.decline(reason, node.condition[0].place, "no_equality")
 
 
 def _place(conjunct: Scalar, join: Join, ctx: Context, *, simplify: bool) -> Join | None:
