@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from dovetail.planner.errors import UnknownName
 from dovetail.planner.expr import quote
-from dovetail.planner.logical import LateralView, Nested
+from dovetail.planner.logical import Join, LateralView, Nested
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestSyntax
 from dovetail.planner.sql.names import Resolver, Source
 from dovetail.planner.tree import Node, unwrap
 from dovetail.planner.types.schema import Column
@@ -47,11 +48,11 @@ def scope_of(names: Resolver, plan: Node) -> JoinScope:
     if isinstance(node, LateralView):
         child = scope_of(names, node.child)
         return _beside(child, _leaf(names.sources(plan)[-1:]))
-    kind = getattr(node, "kind", None)
-    if kind is None or not hasattr(node, "left") or not hasattr(node, "right"):
+    if not isinstance(node, Join | NearestSyntax):
         return _leaf(names.sources(plan))
-    left = scope_of(names, node.left)
-    using, natural = getattr(node, "using", ()), getattr(node, "natural", False)
+    left, kind = scope_of(names, node.left), node.kind
+    using = node.using if isinstance(node, Join | AsofJoin) else ()
+    natural = isinstance(node, Join) and node.natural
     if kind in ("semi", "anti") and not using and not natural:
         return left
     right = scope_of(names, node.right)
