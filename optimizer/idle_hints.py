@@ -8,7 +8,7 @@ from dovetail.planner.errors import Place, a
 from dovetail.planner.hints.blocks import RANGE_JOIN, Hint, SideHint, hints_in, read_hints
 from dovetail.planner.logical import BandJoin, Join, JoinKind, Logical, Project
 from dovetail.planner.physical.base import Physical
-from dovetail.planner.physical.bin_join import BinJoin
+from dovetail.planner.physical.key_join import KeyJoin
 from dovetail.planner.tree import Node, unwrap
 
 _BUILT: dict[tuple[str, str], frozenset[JoinKind]] = {
@@ -44,7 +44,7 @@ def idle_hints(
             yield hint, "Spark runs the query that it stands in as written"
         elif hinted and all(id(j.condition) in plain for j in hinted):
             yield hint, because or "Spark runs its join as written"
-    simple = {id(n.condition) for n in _nodes(runs) if isinstance(n, BinJoin) and not n.matched}
+    simple = {id(n.condition) for n in _nodes(runs) if isinstance(n, KeyJoin) and not n.matched}
     for join in joins:
         for side_hint in join.hints:
             if id(join.condition) in simple and not _is_possible(side_hint, join.kind):

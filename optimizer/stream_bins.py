@@ -17,7 +17,7 @@ from dovetail.optimizer.planning import plan_over_bins
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import QueryError
 from dovetail.planner.logical import BandJoin, Cte, Logical, Scan
-from dovetail.planner.physical.bin_join import BinJoin
+from dovetail.planner.physical.key_join import KeyJoin
 from dovetail.planner.state.fingerprint import Given
 from dovetail.planner.state.spec import MEANING, described_settings
 from dovetail.planner.state.stream import Stream
@@ -47,7 +47,7 @@ def plan_stream_bins(
     plan = plan_over_bins(text, catalog, options)
     if plan.physical is None or plan.optimized is None or not plan.rewritten or is_rewriting_required(plan):
         return None
-    if not any(isinstance(node, BinJoin) for node in plan.physical.walk()):
+    if not any(isinstance(node, KeyJoin) for node in plan.physical.walk()):
         return None
     definitions = {node.key: node for node in plan.optimized.walk() if isinstance(node, Cte)}
 

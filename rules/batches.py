@@ -5,6 +5,7 @@ from dovetail.rules.lower.band_join import lower_band_join
 from dovetail.rules.lower.band_window import lower_band_window
 from dovetail.rules.lower.extreme_exists import lower_extreme_exists
 from dovetail.rules.lower.join_hints import drop_hints, keep_nested_loop
+from dovetail.rules.lower.key_join import lower_key_join
 from dovetail.rules.lower.lookup_join import lower_lookup_join
 from dovetail.rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
 from dovetail.rules.lower.nearest_join import (
@@ -31,6 +32,7 @@ from dovetail.rules.recognize.band_subquery import band_subquery
 from dovetail.rules.recognize.correlated_groups import correlated_groups
 from dovetail.rules.recognize.extreme_exists import extreme_exists
 from dovetail.rules.recognize.join_hints import join_hints
+from dovetail.rules.recognize.key_join import key_join
 from dovetail.rules.recognize.lookup_filters import lookup_filters
 from dovetail.rules.recognize.lookup_hints import lookup_hints
 from dovetail.rules.recognize.lookup_join import lookup_join
@@ -83,7 +85,7 @@ BATCHES = (
     Batch(
         "recognize",
         "give joins their names, and choose nothing yet",
-        (lookup_join, temporal_join, lookup_filters, extreme_exists, band_join, join_hints, lookup_hints),
+        (lookup_join, temporal_join, lookup_filters, extreme_exists, band_join, key_join, join_hints, lookup_hints),
         fixed_point=True,
     ),
     Batch(
@@ -103,6 +105,7 @@ BATCHES = (
             lower_extreme_exists,
             lower_nearest_join,
             lower_band_join,
+            lower_key_join,
             leave_to_spark,
         ),
     ),

@@ -10,7 +10,7 @@ look-up.  ``label`` and ``detail`` are what the one printer shows.
 
 from dovetail.planner.logical.base import Logical, conjunction, expressions, map_expressions
 from dovetail.planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows, clauses_of
-from dovetail.planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
+from dovetail.planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, KeyedJoin, LateralView
 from dovetail.planner.logical.queries import Cte, Pipeline, SetOp, Statement, Values, Verbatim, With, Wrapped
 from dovetail.planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name, nodes_of_from
 
@@ -23,6 +23,7 @@ __all__ = [
     "Filter",
     "Join",
     "JoinKind",
+    "KeyedJoin",
     "LateralView",
     "Limit",
     "Logical",

@@ -10,6 +10,7 @@ from dovetail.planner.band.condition import Band
 from dovetail.planner.errors import Place
 from dovetail.planner.expr import Scalar
 from dovetail.planner.hints.blocks import SideHint
+from dovetail.planner.keys.key_set import KeyScheme
 from dovetail.planner.logical.base import Logical, conjunction
 from dovetail.planner.tree import plan_node
 
@@ -109,6 +110,27 @@ class BandJoin(RecognizedJoin):
         width = [f"bins of {self.band.axis.human(self.bin_width)}"] if self.bin_width is not None else []
         hint_texts = dict.fromkeys(h.hint.text for h in self.hints if h.hint.strategy)
         return ", ".join([self.kind, *rest, str(self.band), *width, *hint_texts])
+
+
+@plan_node
+class KeyedJoin(RecognizedJoin):
+    """A join by keys of conjuncts that are no equalities: ``condition`` has all conjuncts of the join."""
+
+    label: ClassVar[str] = "KeyedJoin"
+    left: Logical
+    right: Logical
+    kind: JoinKind
+    schemes: tuple[KeyScheme, ...]
+    condition: tuple[Scalar, ...]
+    hints: tuple[SideHint, ...] = ()
+
+    @property
+    def plain(self) -> Join:
+        return Join(self.left, self.right, self.kind, JOIN_KEYWORDS[self.kind], self.condition)
+
+    @property
+    def detail(self) -> str:
+        return f"{self.kind}, on {conjunction(self.condition)}"
 
 
 @plan_node

@@ -29,13 +29,13 @@ from dovetail.planner.band.axis import real
 from dovetail.planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, Levels, halved
 from dovetail.planner.band.condition import DistanceBand, IntervalBand
 from dovetail.planner.band.linear import Side
-from dovetail.planner.physical.bin_join import Keyed, Pairs, Scheme
 from dovetail.planner.physical.interval_sql import IntervalSql, double, grouped
+from dovetail.planner.physical.key_join import BandScheme, Keyed, Pairs
 from dovetail.planner.rendered import NameGenerator
 
 
 @dataclass(frozen=True)
-class FixedWidth(Scheme):
+class FixedWidth(BandScheme):
     """``NeighbourBandJoin``: bins for a band of constant width.
 
     A row of the ``moved`` side is copied to the bins that its band touches.
@@ -95,7 +95,7 @@ class FixedWidth(Scheme):
 
 
 @dataclass(frozen=True)
-class ByLength(Scheme):
+class ByLength(BandScheme):
     """``LevelBandJoin``: bins for a point in an interval, by the length of the interval."""
 
     label: ClassVar[str] = "LevelBandJoin"
@@ -137,7 +137,7 @@ class ByLength(Scheme):
 
 
 @dataclass(frozen=True)
-class SingleAssignment(Scheme):
+class SingleAssignment(BandScheme):
     """``VisitBandJoin``: bins for a point in an interval.
 
     An interval is in a single bin, and a point visits the two bins in which its intervals may be.

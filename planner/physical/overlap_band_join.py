@@ -24,13 +24,13 @@ from dovetail.planner.band.bins import Levels
 from dovetail.planner.band.condition import OverlapBand
 from dovetail.planner.band.linear import Side
 from dovetail.planner.physical.band_join import how
-from dovetail.planner.physical.bin_join import Keyed, Scheme
 from dovetail.planner.physical.interval_sql import IntervalSql, double
+from dovetail.planner.physical.key_join import BandScheme, Keyed
 from dovetail.planner.rendered import NameGenerator
 
 
 @dataclass(frozen=True)
-class CommonBin(Scheme):
+class CommonBin(BandScheme):
     """``CommonBinBandJoin``: bins for two intervals that overlap.
 
     Each is copied to the bins it touches; a pair is taken in the first common bin.
@@ -69,7 +69,7 @@ class CommonBin(Scheme):
 
 
 @dataclass(frozen=True)
-class TwoPoints(Scheme):
+class TwoPoints(BandScheme):
     """``OverlapBandJoin``: bins for two intervals that overlap.
 
     Each is copied to its bins, and its start is looked up in the bins of the other side.

@@ -101,7 +101,7 @@ class _Printer:
                 return node.text
             case Rendered():  # an operator that stands for a whole block
                 sides = tuple(self.relation(side, operand=True) for side in node.sides)
-                return node.render(sides, self.names, self.conjunction)
+                return node.render(sides, self.names, self.operand)
         raise TypeError(f"{type(node).__name__} is not a query")
 
     def behind(self, node: Sort | Limit) -> str:
@@ -169,10 +169,10 @@ class _Printer:
             case NearestSyntax():
                 left = self.relation(node.left, commas="none" if commas == "none" else "left")
                 right = self.relation(node.right, operand=True)
-                return self._wrap(node.render((left, right), self.names, self.conjunction), operand)
+                return self._wrap(node.render((left, right), self.names, self.operand), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
-                return self._wrap(node.render(sides, self.names, self.conjunction), operand)
+                return self._wrap(node.render(sides, self.names, self.operand), operand)
             case Filter():  # a filter that a rule left between joins
                 raise Unsupported("a filter between joins has no place in FROM")
         raise TypeError(f"{type(node).__name__} is not a relation")
@@ -202,9 +202,13 @@ class _Printer:
     def scalar(self, scalar: Scalar) -> str:
         return scalar.render(self.query)
 
-    def conjunction(self, conjuncts: tuple[Scalar, ...]) -> str:
-        """Conjuncts joined with AND, in parentheses where one has an OR outside brackets."""
-        alone = len(conjuncts) == 1 and conjuncts[0].whole is None
+    def operand(self, conjuncts: tuple[Scalar, ...]) -> str:
+        """Conjuncts joined with AND, to stand in a larger condition."""
+        return self.conjunction(conjuncts, alone=False)
+
+    def conjunction(self, conjuncts: tuple[Scalar, ...], *, alone: bool = True) -> str:
+        """Conjuncts joined with AND; one with an OR outside brackets is in parentheses unless it stands alone."""
+        alone = alone and len(conjuncts) == 1 and conjuncts[0].whole is None
         return " AND ".join(
             f"({self.scalar(c)})" if not alone and has_or(c.text) else self.scalar(c) for c in as_written(conjuncts)
         )

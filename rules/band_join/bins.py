@@ -29,8 +29,8 @@ from dovetail.planner.catalog.stats import LengthClass, Statistics
 from dovetail.planner.explain.records import CandidatePlan, MeasuredLengths
 from dovetail.planner.logical import BandJoin, Logical
 from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
-from dovetail.planner.physical.bin_join import Scheme, preserved_sides
 from dovetail.planner.physical.interval_sql import IntervalSql
+from dovetail.planner.physical.key_join import Scheme, preserved_sides
 from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
 from dovetail.rules.context import Context, Intervals
 

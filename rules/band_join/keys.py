@@ -151,7 +151,13 @@ def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
     return FirstRows(column(0) if keys else ([], []), column(-1) if with_positions else ([], []))
 
 
-def _keys(join: BandJoin, ctx: Context) -> list[tuple[str, str]]:
+def equal_key_pairs(join: Join, left: Statistics, right: Statistics, ctx: Context) -> float | None:
+    """Estimate the pairs with equal keys of a join without a band; None if it has no keys, or they are not known."""
+    keys = _keys(join, ctx)
+    return key_pairs((join.left, join.right), keys, left, right, ctx) if keys else None
+
+
+def _keys(join: Join | BandJoin, ctx: Context) -> list[tuple[str, str]]:
     """The left and right operands of the equalities."""
     scope = condition_scope(join, ctx)
     return [found for equality in equalities(join.condition, scope) if (found := _of_one_type(equality, scope))]

@@ -8,7 +8,7 @@ from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import BandJoin, JoinKind, hint_name
-from dovetail.planner.physical.bin_join import Method, Pairs
+from dovetail.planner.physical.key_join import Method, Pairs
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.analysis.correlation_keys import equal_columns
 from dovetail.rules.context import Context

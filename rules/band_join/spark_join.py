@@ -4,8 +4,8 @@ from dovetail.planner.band.condition import DistanceBand
 from dovetail.planner.catalog.cost import count_pairs, describe_pairs, nested_loop_seconds
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.explain.records import CandidatePlan
-from dovetail.planner.logical import BandJoin
-from dovetail.planner.physical.bin_join import preserved_sides
+from dovetail.planner.logical import BandJoin, JoinKind
+from dovetail.planner.physical.key_join import preserved_sides
 from dovetail.rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one, matches_of_a_join
 from dovetail.rules.context import Context
 
@@ -29,14 +29,21 @@ def pairwise_plan(
 
 def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
     """The reason why Spark's own join suffices: few pairs, or few pairs with equal keys; None if there is none."""
-    pairs, at = count_pairs(left, right), ctx.thresholds
     if join.bin_width is not None:
         return None
+    if reason := few_pairs(join.kind, left, right, ctx):
+        return reason
+    return _few_pairs_of_equal_keys(join, left, right, ctx) if has_keys(join) else None
+
+
+def few_pairs(kind: JoinKind, left: Statistics, right: Statistics, ctx: Context) -> str | None:
+    """The reason why comparing all pairs suffices; None if they are many, or not known."""
+    pairs, at = count_pairs(left, right), ctx.thresholds
     if pairs is not None and pairs < at.nested_loop_pairs:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)"
-    if pairs is not None and pairs < at.broadcast_pairs and can_broadcast(join, left, right, ctx):
+    if pairs is not None and pairs < at.broadcast_pairs and can_broadcast(kind, left, right, ctx):
         return "so few rows that Spark's own join is as good (broadcast_pairs)"
-    return _few_pairs_of_equal_keys(join, left, right, ctx) if has_keys(join) else None
+    return None
 
 
 def _few_pairs_of_equal_keys(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
@@ -59,10 +66,10 @@ def _few_pairs_of_equal_keys(join: BandJoin, left: Statistics, right: Statistics
     return None
 
 
-def can_broadcast(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
+def can_broadcast(kind: JoinKind, left: Statistics, right: Statistics, ctx: Context) -> bool:
     """Whether Spark broadcasts a side of its own join by its size."""
     return any(
         side.bytes is not None and side.bytes <= ctx.thresholds.broadcast_bytes
         for name, side in (("left", left), ("right", right))
-        if name not in preserved_sides(join.kind)
+        if name not in preserved_sides(kind)
     )

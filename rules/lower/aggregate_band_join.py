@@ -21,8 +21,8 @@ from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.logical import BandJoin, Logical, Project, Sort
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
-from dovetail.planner.physical.bin_join import preserved_sides
 from dovetail.planner.physical.covered_band_aggregate import CoveredBandAggregate
+from dovetail.planner.physical.key_join import preserved_sides
 from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
 from dovetail.rules.band_join.keys import estimate_key_pairs, sample_rows
 from dovetail.rules.band_join.spark_join import spark_join_suffices

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
+from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, Join, Logical, OneRow
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import bounds
@@ -38,13 +39,14 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     block = read_block(test.query)
     if not block:
         return None
-    if bounds(block.condition) < 2:
+    candidates = tuple(c for c in block.condition if looks_like_band(c) or looks_like_keys(c))
+    if bounds(candidates) < 2 and not any(map(looks_like_keys, candidates)):
         return None
-    place = next(c.place for c in block.condition if looks_like_band(c))
+    place = candidates[0].place
     try:
         scope = ctx.scope(block.tree, outer=ctx.scope(tree))
-        across = tuple(c for c in block.condition if looks_like_band(c) and len(scope.bind(c).levels) > 1)
-        if bounds(across) < 2:
+        across = tuple(c for c in candidates if len(scope.bind(c).levels) > 1)
+        if bounds(across) < 2 and not any(map(looks_like_keys, across)):
             return None
         return exists_as_join(test, block, tree, ctx)
     except Refused as no:

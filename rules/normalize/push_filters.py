@@ -8,6 +8,7 @@ from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_b
 from dovetail.planner.conditions.null_rejecting import null_rejected_columns
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
+from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan, nodes_of_from
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
@@ -29,7 +30,8 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
     has_band = any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition)
-    if not has_band and not any(_is_lookup(n, ctx) for n in nodes_of_from(node.child)):
+    has_keys = any(map(looks_like_keys, node.condition))
+    if not has_band and not has_keys and not any(_is_lookup(n, ctx) for n in nodes_of_from(node.child)):
         return None
     return move_conjuncts(node.child, node.condition, lambda c, join: _place(c, join, ctx, simplify=has_band))
 

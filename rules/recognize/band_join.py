@@ -1,11 +1,9 @@
 """Recognizes band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
-from sqlglot import exp
-
 from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
 from dovetail.planner.band.read_bands import OneSided, read_bands
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import BandJoin, Join, Logical
 from dovetail.rules.band_join.handmade_bins import handmade_bins
 from dovetail.rules.context import Context
@@ -65,18 +63,10 @@ def _report_other_joins(join: Join, ctx: Context) -> None:
     """Decline for a condition in which nothing is equal and nothing lies between two values."""
     if leans_on_left(join.right) or not join.condition:
         return
-    if any(map(may_equal, join.condition)):
-        conjunct = next(filter(may_equal, join.condition))
-        if all(_is_or(c) for c in join.condition if may_equal(c)) and not is_or_of_comparisons(conjunct):
-            reason = f"{conjunct.shown}: it is an OR of equalities, and Spark joins on none of them"
-            ctx.decline(reason, conjunct.place, "or_condition")
+    if any(map(may_equal, join.condition)) or any(map(looks_like_keys, join.condition)):
         return
     if any(map(is_or_of_comparisons, join.condition)):
         return
     condition = " AND ".join(c.shown for c in join.condition)
     reason = f"{condition}: no equality and no band, so every pair is compared"
     ctx.decline(reason, join.condition[0].place, "no_equality")
-
-
-def _is_or(conjunct: Scalar) -> bool:
-    return conjunct.known is not None and isinstance(without_parentheses(conjunct.known), exp.Or)

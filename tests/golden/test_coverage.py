@@ -14,7 +14,7 @@ from dovetail.golden_plans.case import Case, read_case
 from dovetail.golden_plans.planned import plan_case
 from dovetail.planner.logical import Logical
 from dovetail.planner.physical.base import Physical
-from dovetail.planner.physical.bin_join import Method
+from dovetail.planner.physical.key_join import Method
 from dovetail.rules.batches import RULES
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"

@@ -16,7 +16,7 @@ from dovetail.planner.band.condition import IntervalBand
 from dovetail.planner.explain.html.drawing import Box, Drawing, Label, Line
 from dovetail.planner.explain.records import Choice, CostNote, MeasuredLengths
 from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
-from dovetail.planner.physical.bin_join import BinJoin, Scheme
+from dovetail.planner.physical.key_join import BandScheme, KeyJoin
 from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
 from dovetail.planner.tree import Node
 
@@ -38,12 +38,12 @@ def band_pictures(plan: Node | None, decisions: Iterable[Choice | CostNote]) -> 
     }
     drawings: list[Drawing] = []
     for node in plan.walk() if plan is not None else ():
-        if isinstance(node, BinJoin):
+        if isinstance(node, KeyJoin) and isinstance(node.scheme, BandScheme):
             drawings += _pictures(node.scheme, measured)
     return drawings[:_MOST_PICTURES]
 
 
-def _pictures(scheme: Scheme, measured: dict[tuple[str, str], MeasuredLengths]) -> list[Drawing]:
+def _pictures(scheme: BandScheme, measured: dict[tuple[str, str], MeasuredLengths]) -> list[Drawing]:
     axis, band = scheme.band.axis, str(scheme.band)
     lengths = [measured[band, side] for side in ("left", "right") if (band, side) in measured]
     match scheme:

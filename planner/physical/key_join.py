@@ -1,4 +1,6 @@
-"""Joins over bins: a scheme adds bin keys to both sides, Spark joins on the keys, and the original condition filters.
+"""Joins over keys: a scheme gives the rows of both sides keys, Spark joins on them, and the original condition filters.
+
+Every pair that satisfies the condition has exactly one key in common.
 
 A side is *copied* when its rows go to several bins.  A preserved side must come out once whatever its rows match, so
 one that is copied is *matched* first: the inner join finds the bins in which a row has a match, and the row goes only
@@ -71,10 +73,27 @@ class Keyed:
 
 
 class Scheme(ABC):
-    """The assignment of rows to bins.  ``label``: the operator's name in plans."""
+    """The assignment of rows to keys.  ``label``: the operator's name in plans."""
 
     label: ClassVar[str]
-    band: Band
+    under: ClassVar[str] = "under keys"  # where rows stand, in notes
+
+    @property
+    @abstractmethod
+    def conjuncts(self) -> tuple[Scalar, ...]:
+        """The conjuncts of the condition that the keys are made of."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    @property
+    def leaves(self) -> tuple[tuple[Side, Leaf], ...]:
+        """The expressions that keys are computed from, each with its side, where one may call a user's function."""
+        return ()
+
+    def map_leaves(self, fn: Callable[[Leaf], Leaf]) -> Scheme:
+        """The same over other leaves."""
+        return self
 
     @property
     @abstractmethod
@@ -90,10 +109,38 @@ class Scheme(ABC):
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """Give both sides their keys."""
 
+    @classmethod
+    def labels(cls) -> tuple[str, ...]:
+        """The labels of all schemes of this kind."""
+        below = cls.__subclasses__()
+        return tuple(label for scheme in below for label in scheme.labels()) if below else (cls.label,)
+
+
+@dataclass(frozen=True)
+class BandScheme(Scheme):
+    """The assignment of rows to bins of a band."""
+
+    under: ClassVar[str] = "in bins"
+    band: Band
+
+    @property
+    def conjuncts(self) -> tuple[Scalar, ...]:
+        return self.band.conjuncts
+
+    def __str__(self) -> str:
+        return str(self.band)
+
+    @property
+    def leaves(self) -> tuple[tuple[Side, Leaf], ...]:
+        return leaves_of(self.band)
+
+    def map_leaves(self, fn: Callable[[Leaf], Leaf]) -> Scheme:
+        return replace(self, band=map_leaves(self.band, fn))
+
 
 @plan_node
-class BinJoin(Rendered, Physical):
-    """A join over the bins of a scheme.
+class KeyJoin(Rendered, Physical):
+    """A join over the keys of a scheme.
 
     ``named``: the columns of either side that the condition names, as text.  ``hints``: the hints of the query.
     ``method``: how Spark is to join, where it shall not decide.  ``equal``: columns as text that the condition holds
@@ -112,7 +159,7 @@ class BinJoin(Rendered, Physical):
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:
-        return tuple(scheme.label for scheme in Scheme.__subclasses__())
+        return Scheme.labels()
 
     @property
     def label(self) -> str:  # type: ignore[override]
@@ -120,8 +167,8 @@ class BinJoin(Rendered, Physical):
 
     @property
     def detail(self) -> str:
-        rest = tuple(c for c in self.condition if c not in self.scheme.band.conjuncts)
-        return ", ".join([self.kind, *([conjunction(rest)] if rest else []), str(self.scheme.band)])
+        rest = tuple(c for c in self.condition if c not in self.scheme.conjuncts)
+        return ", ".join([self.kind, *([conjunction(rest)] if rest else []), str(self.scheme)])
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -156,7 +203,7 @@ class BinJoin(Rendered, Physical):
             lines.append("equal columns hashed into the bins, so that rows are sorted by one number")
         if self.matched:
             who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
-            lines.append(f"{who} only in bins with a match, which the inner join finds first")
+            lines.append(f"{who} only {self.scheme.under} with a match, which the inner join finds first")
         return tuple(lines)
 
     def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:
@@ -188,7 +235,7 @@ class BinJoin(Rendered, Physical):
         """The sides with a column for each call of a user's function, the bins and the condition over these columns."""
         columns: dict[str, str] = {}
         found = list(sides)
-        for side, leaf in leaves_of(self.scheme.band):
+        for side, leaf in self.scheme.leaves:
             if leaf.computed and leaf.computed not in columns:
                 alias, column = names.new("value")
                 columns[leaf.computed] = column
@@ -200,7 +247,7 @@ class BinJoin(Rendered, Physical):
         def leaf_over_columns(leaf: Leaf) -> Leaf:
             return replace(leaf, text=columns.get(leaf.computed, leaf.text))
 
-        scheme = replace(self.scheme, band=map_leaves(self.scheme.band, leaf_over_columns))  # type: ignore[type-var]
+        scheme = self.scheme.map_leaves(leaf_over_columns)
         return tuple(found), scheme, tuple(replace_expressions(c, columns) for c in self.condition)
 
     def _matches(

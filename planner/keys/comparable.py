@@ -1,0 +1,44 @@
+"""The common type of two operands of an equality, whose equal values have equal hashes."""
+
+from __future__ import annotations
+
+import re
+
+from dovetail.planner.errors import Refused
+from dovetail.planner.types.schema import SqlType
+
+_HASHED = frozenset(
+    "tinyint smallint int bigint decimal float double boolean date timestamp timestamp_ntz string binary interval "
+    "array struct".split()
+)
+_NOT_HASHED = re.compile(r"\b(map|variant|collate|char|varchar|void)\b")  # equal values may have other hashes, or none
+# What Spark casts a text to that is compared with a value of another type.
+_TEXT_AS = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
+
+
+def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
+    """The type to cast values to, so that values that Spark takes for equal have one hash; empty if no cast is needed.
+
+    Spark compares numbers of different types exactly, or as FLOAT or DOUBLE; values that are equal then are equal as
+    FLOAT, too, or as DOUBLE if there is no FLOAT.  Raises ``Refused`` for types whose equal values may be hashed
+    differently, and for a text beside another type without ANSI, where Spark reads texts otherwise.
+    """
+    known = [type_ for type_ in types if type_ is not None]
+    if len(known) < len(types):
+        raise Refused("the type of an operand is not known")
+    for type_ in known:
+        if type_.name not in _HASHED or _NOT_HASHED.search(type_.text):
+            raise Refused(f"equal values of {type_} may have different hashes")
+    if len(set(known)) == 1:
+        return ""
+    names = {type_.name for type_ in known}
+    if all(type_.numeric for type_ in known):
+        if all(type_.integral for type_ in known):
+            return "BIGINT"
+        return "FLOAT" if "float" in names else "DOUBLE"
+    if names <= {"date", "timestamp", "timestamp_ntz"}:
+        return "TIMESTAMP_LTZ" if "timestamp" in names else "TIMESTAMP_NTZ"
+    others = [type_ for type_ in known if type_.name != "string"]
+    if ansi and len(set(others)) == 1 and (others[0].numeric or others[0].name in _TEXT_AS):
+        return "DOUBLE" if others[0].numeric else _TEXT_AS[others[0].name]
+    raise Refused(f"Spark compares {' with '.join(map(str, dict.fromkeys(known)))} by a cast")

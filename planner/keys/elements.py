@@ -1,0 +1,127 @@
+"""Keys of comparisons with the elements of an array: a row of the array's side has a key for each of them.
+
+array_contains(b.items, a.x)     exists(b.items, e -> e = a.x)     a.x IN (b.y, b.z)     map_contains_key(b.m, a.x)
+arrays_overlap(a.tags, b.tags)   size(array_intersect(a.tags, b.tags)) > 0                both sides have several keys
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dovetail.planner.band.linear import ConditionScope
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.expr import without_parentheses
+from dovetail.planner.keys.comparable import common_cast
+from dovetail.planner.keys.key_set import ELEMENT, KeySet
+from dovetail.planner.keys.operands import cast_to, key_value
+from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.typed import type_of
+
+Sides = tuple[KeySet, KeySet]
+
+
+def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
+    """Return the keys of a comparison with the elements of an array; None for anything else.  Raises ``Refused``."""
+    tree = without_parentheses(tree)
+    if isinstance(tree, exp.In) and tree.expressions and not tree.args.get("query"):
+        return _one_of(tree, scope)
+    if overlap := _overlap(tree):
+        return _overlapping(*overlap, scope)
+    if found := _member(tree):
+        array, value, of_keys = found
+        return _contained(array, value, scope, of_keys=of_keys)
+    return None
+
+
+def tests_elements(tree: exp.Expr) -> bool:
+    """Whether an expression looks like such a comparison; never looks anything up."""
+    return isinstance(tree, exp.In) or bool(_member(tree) or _overlap(tree))  # type: ignore[arg-type]
+
+
+def _call(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:
+    if isinstance(tree, exp.Anonymous) and isinstance(tree.this, str):
+        return tree.this.lower(), tree.expressions
+    return "", []
+
+
+def _member(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:
+    """The array and the value of a test whether the one has the other; True where the array is the keys of a map."""
+    match _call(tree):
+        case "array_contains", [array, value]:
+            return array, value, False
+        case "map_contains_key", [map_, value]:
+            return map_, value, True
+        case "exists" | "any_match", [array, exp.Lambda() as test] if len(test.expressions) == 1:
+            name = test.expressions[0].name
+            found = compared(test.this)
+            for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
+                mentioned = any(node.name == name for node in other.find_all(exp.Identifier))
+                if isinstance(one, exp.Identifier) and one.name == name and not mentioned:
+                    return array, other, False
+    return None
+
+
+def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
+    """The arrays of a test whether they have an element in common."""
+    match _call(tree):
+        case "arrays_overlap", [one, other]:
+            return one, other
+    if isinstance(tree, exp.GT) and isinstance(tree.expression, exp.Literal) and tree.expression.name == "0":
+        match _call(without_parentheses(tree.this)):
+            case (("size" | "cardinality" | "array_size"), [inner]):
+                match _call(without_parentheses(inner)):
+                    case "array_intersect", [one, other]:
+                        return one, other
+    return None
+
+
+def _one_of(tree: exp.In, scope: ConditionScope) -> Sides | None:
+    """``a.x IN (b.y, b.z, 3)``: the keys of the items' side are the values of the items."""
+    side = scope.side(tree.this)
+    other = {scope.side(item) for item in tree.expressions} - {None}
+    if side not in ("left", "right") or other != {"right" if side == "left" else "left"}:
+        return None
+    types = tuple(type_of(operand, scope.type_of) for operand in (tree.this, *tree.expressions))
+    cast = common_cast(types, ansi=scope.ansi)
+    value = key_value(tree.this, cast, scope)
+    items = ", ".join(key_value(item, cast, scope) for item in tree.expressions)
+    return _on_sides(side, KeySet((value,), (value,)), KeySet(elements=f"array({items})"))
+
+
+def _contained(array: exp.Expression, value: exp.Expression, scope: ConditionScope, *, of_keys: bool) -> Sides | None:
+    side = scope.side(value)
+    if side not in ("left", "right") or scope.side(array) != ("right" if side == "left" else "left"):
+        return None
+    cast = common_cast((_element(array, scope), type_of(value, scope.type_of)), ansi=scope.ansi)
+    one, text = key_value(value, cast, scope), key_value(array, "", scope)
+    elements = KeySet(elements=f"map_keys({text})" if of_keys else text, element=cast_to(ELEMENT, cast))
+    return _on_sides(side, KeySet((one,), (one,)), elements)
+
+
+def _overlapping(one: exp.Expression, other: exp.Expression, scope: ConditionScope) -> Sides | None:
+    ends = scope.order_by_side(one, other)
+    if ends is None:
+        return None
+    cast = common_cast(tuple(_element(end, scope) for end in ends), ansi=scope.ansi)
+    left, right = (KeySet(elements=key_value(end, "", scope), element=cast_to(ELEMENT, cast)) for end in ends)
+    return left, right
+
+
+def _element(array: exp.Expression, scope: ConditionScope) -> SqlType | None:
+    """The type of the elements of an array, or of the keys of a map."""
+    type_ = scope.type_of(array)
+    if type_ is None or type_.name not in ("array", "map"):
+        return None
+    inside = type_.text[type_.text.index("<") + 1 : -1]
+    if type_.name == "array":
+        return sql_type(inside)
+    depth = 0
+    for n, letter in enumerate(inside):
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            return sql_type(inside[:n])
+    return None
+
+
+def _on_sides(side: str, one: KeySet, other: KeySet) -> Sides:
+    return (one, other) if side == "left" else (other, one)

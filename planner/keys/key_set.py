@@ -1,0 +1,110 @@
+"""Key sets: the keys of a row of one side, as SQL, and the scheme that pairs the key sets of both sides.
+
+A key is a BIGINT, the hash of some values.  Different values may have one hash: keys only prune.  What has to hold is
+that a pair that satisfies the condition shares exactly one key, and that no row has a key twice.
+
+    a.x = b.x                        {x}                           {x}
+    array_contains(b.items, a.x)     {x}                           its distinct items
+    A OR B                           (0, key by A), (1, key by B)  the same; the first branch that is TRUE counts
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dovetail.planner.expr import Scalar
+
+ELEMENT = "__dt_e"  # the variable of an element in a lambda; no name outside is read in its place
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """The keys of a row: a hash of ``values``, all SQL; with ``elements``, an array, one for each of its elements.
+
+    ``element``: an element as it is hashed; ``distinct``: no element is NULL, and none is there twice.  A row has no
+    key where one of the ``required`` values, or an element, is NULL, or a guard is not TRUE.
+    """
+
+    values: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    elements: str = ""
+    element: str = ELEMENT
+    distinct: bool = False
+
+    @property
+    def many(self) -> bool:
+        """Whether a row may have several keys."""
+        return bool(self.elements)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows have the same key, or none."""
+        return not self.values and not self.elements
+
+    def times(self, other: KeySet) -> KeySet:
+        """The keys of a conjunction: pairs of keys.  Only the last one has elements."""
+        return KeySet(
+            self.values + other.values,
+            self.required + other.required,
+            self.guards + other.guards,
+            self.elements or other.elements,
+            other.element if other.many else self.element,
+            other.distinct if other.many else self.distinct,
+        )
+
+    def guarded(self, *guards: str) -> KeySet:
+        """The keys of rows for which the guards are TRUE."""
+        return replace(self, guards=(*guards, *self.guards))
+
+    @property
+    def sql(self) -> str:
+        """The key as BIGINT, or the keys as ARRAY<BIGINT>; NULL for a row without keys."""
+        known = [*self.guards, *(f"{value} IS NOT NULL" for value in self.required)]
+        if self.many:
+            hashed = f"xxhash64({', '.join((*self.values, self.element))})"
+            if self.distinct:
+                keys = f"transform({self.elements}, {ELEMENT} -> {hashed})"
+            else:
+                present = f"filter({self.elements}, {ELEMENT} -> {self.element} IS NOT NULL)"
+                keys = f"array_distinct(transform({present}, {ELEMENT} -> {hashed}))"
+        else:
+            keys = f"xxhash64({', '.join(self.values)})" if self.values else "0L"
+        return f"CASE WHEN {' AND '.join(known)} THEN {keys} END" if known else keys
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch of a disjunction: the keys of either side, and its condition as SQL."""
+
+    left: KeySet
+    right: KeySet
+    condition: str = ""
+
+
+@dataclass(frozen=True)
+class KeyScheme:
+    """The keys of a conjunct, for each of its branches; a conjunct without OR has one."""
+
+    conjunct: Scalar
+    branches: tuple[Branch, ...]
+
+    def __str__(self) -> str:
+        return self.conjunct.shown
+
+    def key_sets(self, side: str) -> tuple[KeySet, ...]:
+        """The key sets of a side, ``left`` or ``right``, one for each branch."""
+        return tuple(branch.left if side == "left" else branch.right for branch in self.branches)
+
+    def copies(self, side: str) -> bool:
+        """Whether rows of a side may have several keys."""
+        return len(self.branches) > 1 or self.key_sets(side)[0].many
+
+
+def all_keys(scheme: KeyScheme, side: str) -> str:
+    """A select item that returns a row for each key of a row, to sample them."""
+    sets = scheme.key_sets(side)
+    if not scheme.copies(side):
+        return sets[0].sql
+    arrays = [one.sql if one.many else f"array({one.sql})" for one in sets]
+    return f"explode({arrays[0]})" if len(arrays) == 1 else f"explode(concat({', '.join(arrays)}))"

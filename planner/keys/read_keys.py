@@ -1,0 +1,199 @@
+"""Reads the keys of a condition: a tree of AND, OR and comparisons becomes a key scheme.
+
+    a.email = b.email OR a.phone = b.phone                  two branches, an equality each
+    a.kind = 'e' AND a.v = b.email OR a.v = b.phone         a condition of one side guards the keys of its branch
+    a.x = b.x OR b.x IS NULL                                NULL stands for any value
+    (a.x = b.x) IS NOT FALSE                                what NOT IN asks of each pair
+
+A branch without a comparison of both sides has one key for all rows that pass its conditions.  Where these are
+conditions of one side, its rows are copied to ``_SPREAD`` keys, so that those of the other side are spread over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dovetail.planner.band.linear import ConditionScope, Side, speculative
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, columns_in, sql, without_parentheses
+from dovetail.planner.keys.comparable import common_cast
+from dovetail.planner.keys.elements import read_elements, tests_elements
+from dovetail.planner.keys.key_set import Branch, KeyScheme, KeySet
+from dovetail.planner.keys.operands import key_value
+from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.typed import type_of
+
+_SPREAD = 32  # keys that stand for all values of a side
+_MOST_BRANCHES = 8
+_SIDES: tuple[Side, Side] = ("left", "right")
+
+
+def read_keys(conjunct: Scalar, scope: ConditionScope) -> KeyScheme | None:
+    """Return the keys of a conjunct; None if it is no OR, and no test of an array.
+
+    Raises ``Refused`` for an OR of which one branch may hold for rows that share no key.
+    """
+    if conjunct.plans or not (tree := conjunct.known) or scope.side(tree) != "both":
+        return None
+    branches = list(_branches(tree, scope))
+    if len(branches) == 1:
+        elements = read_elements(branches[0], scope)
+        return elements and KeyScheme(conjunct, (Branch(*elements),))
+    if len(branches) > _MOST_BRANCHES:
+        raise Refused(f"it has {len(branches)} branches, and each would copy every row")
+    return KeyScheme(conjunct, tuple(_read_branch(branch, tree, scope) for branch in branches))
+
+
+def looks_like_keys(conjunct: Scalar) -> bool:
+    """Whether a conjunct may have keys and is more than a comparison; cheap, and never looks anything up."""
+    tree = None if conjunct.plans else conjunct.known
+    if tree is None:
+        return False
+    tree = without_parentheses(tree)
+    if isinstance(tree, exp.Or):
+        return bool(tree.find(exp.EQ, exp.NullSafeEQ, exp.In)) or any(map(tests_elements, tree.find_all(exp.Anonymous)))
+    return tests_elements(tree) or _or_null(tree) is not None
+
+
+def _branches(tree: exp.Expression, scope: ConditionScope) -> Iterator[exp.Expression]:
+    """The branches of a disjunction, however it is written."""
+    tree = without_parentheses(tree)
+    if isinstance(tree, exp.Or):
+        yield from _one_of(list(_flat(tree, exp.Or)), scope)
+    elif operands := _or_null(tree):
+        both, tested = operands
+        yield both
+        for one in tested:
+            yield exp.Is(this=one.copy(), expression=exp.Null())
+    elif inner := _inner_or(tree, scope):
+        rest = [part for part in _flat(tree, exp.And) if part is not inner]
+        for one in _one_of(list(_flat(inner, exp.Or)), scope):
+            both = exp.and_(*(part.copy() for part in (*rest, one)), copy=False)
+            yield from _branches(both, scope)  # type: ignore[arg-type]
+    else:
+        yield tree
+
+
+def _inner_or(tree: exp.Expression, scope: ConditionScope) -> exp.Expression | None:
+    """The OR below an AND that nothing else gives keys to: ``a.k = 1 AND (a.x = b.x OR a.y = b.y)``."""
+    parts = list(_flat(tree, exp.And))
+    if len(parts) == 1 or any(_equated(part, scope) or tests_elements(part) for part in parts):
+        return None
+    return next((part for part in parts if isinstance(part, exp.Or) and scope.side(part) == "both"), None)
+
+
+def _flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expression]:
+    tree = without_parentheses(tree)
+    if isinstance(tree, kind):
+        yield from _flat(tree.this, kind)
+        yield from _flat(tree.expression, kind)
+    else:
+        yield tree
+
+
+def _one_of(branches: list[exp.Expression], scope: ConditionScope) -> Iterator[exp.Expression]:
+    """``a.x = b.y OR a.x = b.z`` as ``a.x IN (b.y, b.z)``; other branches as they are, with their own taken apart."""
+    pairs = [_equated(branch, scope) for branch in branches]
+    if len(branches) > 1 and all(pairs):
+        for n in (0, 1):
+            ends = {scope.canonical(pair[n]): pair[n] for pair in pairs if pair}
+            if len(ends) == 1:
+                items = [pair[1 - n].copy() for pair in pairs if pair]
+                yield exp.In(this=next(iter(ends.values())).copy(), expressions=items)
+                return
+    for branch in branches:
+        yield from _branches(branch, scope)
+
+
+def _equated(tree: exp.Expression, scope: ConditionScope) -> tuple[exp.Expression, exp.Expression] | None:
+    found = compared(tree)
+    return scope.order_by_side(*found.operands) if found and found.sign == "=" else None
+
+
+def _or_null(tree: exp.Expression) -> tuple[exp.Expression, tuple[exp.Expression, ...]] | None:
+    """An equality that NULL satisfies as well, and the operands of which NULL does; None for anything else."""
+    if isinstance(tree, exp.Not) and isinstance(is_ := without_parentheses(tree.this), exp.Is):
+        inner = compared(is_.this)
+        if inner and inner.sign == "=" and isinstance(is_.expression, exp.Boolean) and not is_.expression.this:
+            return without_parentheses(is_.this), inner.operands
+    found = compared(tree)
+    for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
+        if isinstance(one, exp.Coalesce) and one.expressions == [other]:
+            return exp.EQ(this=one.this.copy(), expression=other.copy()), (one.this,)
+    return None
+
+
+def _read_branch(branch: exp.Expression, whole: exp.Expression, scope: ConditionScope) -> Branch:
+    """The keys of a branch: its equalities, at most one comparison with the elements of an array, and its guards."""
+    sides, elements = (KeySet(), KeySet()), None
+    guards: dict[Side, list[exp.Expression]] = {"left": [], "right": []}
+    refused: Refused | None = None
+    for part in _flat(branch, exp.And):
+        side = scope.side(part)
+        if side == "left" or side == "right":
+            guards[side].append(speculative(part, scope))
+        elif side == "both":
+            inside = replace(scope, guards=(*scope.guards, *(Scalar(sql(g)) for one in _SIDES for g in guards[one])))
+            try:
+                if equal := _equality(part, inside):
+                    sides = sides[0].times(equal[0]), sides[1].times(equal[1])
+                elif elements is None:
+                    elements = read_elements(part, inside)
+            except Refused as no:
+                refused = no
+    if elements:
+        sides = sides[0].times(elements[0]), sides[1].times(elements[1])
+    if sides[0].is_constant and sides[1].is_constant:
+        sides = _of_guards(guards, whole, scope, refused)
+    left, right = (keys.guarded(*(_grouped(g) for g in guards[side])) for keys, side in zip(sides, _SIDES, strict=True))
+    return Branch(left, right, sql(branch))
+
+
+def _equality(tree: exp.Expression, scope: ConditionScope) -> tuple[KeySet, KeySet] | None:
+    """The keys of an equality of both sides; None for another comparison."""
+    found = compared(tree)
+    sides = scope.compare_sides(found) if found and found.equal else None
+    if sides is None:
+        return None
+    types = tuple(type_of(operand, scope.type_of) for operand in sides.operands)
+    cast = common_cast(types, ansi=scope.ansi)
+    values = [key_value(operand, cast, scope) for operand in sides.operands]
+    left, right = (KeySet((value,), (value,) if sides.sign == "=" else ()) for value in values)
+    return left, right
+
+
+def _of_guards(
+    guards: dict[Side, list[exp.Expression]], whole: exp.Expression, scope: ConditionScope, refused: Refused | None
+) -> tuple[KeySet, KeySet]:
+    """The keys of a branch that compares nothing of both sides by equality; those of one side are spread."""
+    guarded = [side for side in _SIDES if guards[side]]
+    if not guarded or refused:
+        raise refused or Refused("one of its branches has no equality")
+    if len(guarded) == 2:
+        return KeySet(), KeySet()
+    other: Side = "right" if guarded[0] == "left" else "left"
+    spread = list(_hashable(whole, other, scope))
+    if not spread:
+        return KeySet(), KeySet()
+    one = KeySet(elements=f"sequence(0L, {_SPREAD - 1}L)", distinct=True)
+    rest = KeySet((f"pmod(xxhash64({', '.join(spread)}), {_SPREAD}L)",))
+    return (one, rest) if guarded[0] == "left" else (rest, one)
+
+
+def _hashable(whole: exp.Expression, side: Side, scope: ConditionScope) -> Iterator[str]:
+    """The columns of a side in a condition whose values can be hashed, each once."""
+    for column in dict.fromkeys(sql(column) for column in columns_in(whole) if scope.side(column) == side):
+        types: Iterable[SqlType | None] = (scope.type_of(Scalar(column).tree),)
+        try:
+            common_cast(tuple(types), ansi=scope.ansi)
+            yield column
+        except Refused:
+            continue
+
+
+def _grouped(tree: exp.Expression) -> str:
+    return f"({sql(tree)})" if isinstance(tree, exp.Or) else sql(tree)

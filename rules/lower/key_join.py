@@ -1,0 +1,86 @@
+"""Chooses how a join by keys that are no equality runs: over keys, or as Spark's own join where that is as fast."""
+
+from collections import Counter
+
+from dovetail.planner.catalog.cost import (
+    KEY_SAMPLE,
+    cost,
+    count_pairs,
+    describe_pairs,
+    describe_rows,
+    estimate_copies,
+    nested_loop_seconds,
+)
+from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.explain.records import CandidatePlan
+from dovetail.planner.keys.key_set import KeyScheme, all_keys
+from dovetail.planner.logical import KeyedJoin
+from dovetail.planner.physical.base import Physical, Spark
+from dovetail.planner.physical.key_join import KeyJoin
+from dovetail.planner.physical.key_sets import KeySets
+from dovetail.rules.band_join.keys import equal_key_pairs
+from dovetail.rules.band_join.preserved_rows import with_matches
+from dovetail.rules.band_join.spark_join import can_broadcast, few_pairs
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
+
+_GAIN = 1.2  # what is rewritten has to be so many times as fast, as estimated
+
+
+@rule(KeyedJoin, streams="one")
+def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
+    """Join on keys, unless Spark's own join is estimated to be as fast.
+
+    Of several conjuncts with keys, the one takes part of which the fewest pairs share a key.
+    """
+    left, right = (UNKNOWN, UNKNOWN) if ctx.force else ctx.statistics_of(join.left, join.right)
+    place = join.schemes[0].conjunct.place
+    if reason := few_pairs(join.kind, left, right, ctx):
+        ctx.decline(f"{join.schemes[0]}: {reason}", place, "few_rows")
+        return Spark(join.plain)
+    own = _own_join(join, left, right, ctx)
+    candidates = [_candidate(scheme, join, left, right, ctx) for scheme in join.schemes]
+    best = min(range(len(candidates)), key=lambda n: candidates[n].seconds or 0)
+    found = candidates[best]
+    if own.seconds is not None and found.seconds is not None and own.seconds < _GAIN * found.seconds:
+        ctx.decline(f"{join.schemes[best]}: {found.text} take no less time than {own.text}", place)
+        ctx.choose(own, *candidates)
+        return Spark(join.plain)
+    ctx.choose(found, *(other for other in candidates if other is not found), own)
+    scheme = join.schemes[best]
+    chosen = KeyJoin(join.left, join.right, join.kind, KeySets((scheme,)), join.condition, join.hints)
+    return with_matches(chosen, join.plain, scheme.conjunct.place, ctx) if chosen.matched else chosen
+
+
+def _own_join(join: KeyedJoin, left: Statistics, right: Statistics, ctx: Context) -> CandidatePlan:
+    """Spark's own join: by the equalities of its condition, or of all pairs."""
+    name = "Spark's own join"
+    if left.rows is None or right.rows is None:
+        return CandidatePlan(f"{name} (no sizes are known)", own=True)
+    pairs = equal_key_pairs(join.plain, left, right, ctx)
+    broadcast = pairs is None and can_broadcast(join.kind, left, right, ctx)
+    pairs = count_pairs(left, right) if pairs is None else pairs
+    text = f"{name}, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
+    seconds = nested_loop_seconds(pairs, broadcast=broadcast)
+    return CandidatePlan(text, left.rows + right.rows, pairs=pairs, name=name, seconds=seconds, own=True)
+
+
+def _candidate(scheme: KeyScheme, join: KeyedJoin, left: Statistics, right: Statistics, ctx: Context) -> CandidatePlan:
+    """The join over the keys of one conjunct, with the pairs that share a key as a sample of both sides has them."""
+    name = f"keys of {scheme}"
+    sides = (("left", join.left, left), ("right", join.right, right))
+    copies = [estimate_copies(size, len(scheme.key_sets(side))) for side, _, size in sides]
+    samples = None
+    if left.plain and right.plain and left.rows and right.rows:
+        samples = ctx.samples(tuple((relation, all_keys(scheme, side)) for side, relation, _ in sides), KEY_SAMPLE)
+    pairs = None
+    if samples and samples[0] and samples[1]:
+        one, other = (Counter(row[0] for row in rows if row[0] is not None) for rows in samples)
+        shared = sum(n * other[key] for key, n in one.items())
+        pairs = shared / (len(samples[0]) * len(samples[1])) * copies[0][0] * copies[1][0]
+    estimated = cost(copies[0], copies[1], pairs)
+    if estimated is None:
+        return CandidatePlan(name)
+    text = f"{name}, {describe_pairs(pairs)}"
+    seconds = estimated.seconds if pairs is not None else None
+    return CandidatePlan(text, estimated.rows, estimated.bytes, pairs, name=name, seconds=seconds)

@@ -1,0 +1,37 @@
+"""Recognizes joins by keys that are no equality: ``a.x = b.x OR a.y = b.y``, ``array_contains(b.items, a.x)``."""
+
+from dataclasses import replace
+
+from dovetail.planner.band.comparisons import is_or_of_comparisons
+from dovetail.planner.errors import Refused
+from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
+from dovetail.planner.logical import Join, KeyedJoin, Logical
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from dovetail.rules.rule import rule
+
+
+@rule(Join, streams="one")
+def key_join(join: Join, ctx: Context) -> Logical | None:
+    """Recognize a join whose condition gives the rows of both sides keys, of which each matching pair shares one.
+
+    Spark hashes or sorts by equalities that stand alone; behind OR, in an array or beside NULL they leave it a nested
+    loop.  The condition stays in the join, whole and as written.
+    """
+    candidates = [number for number, conjunct in enumerate(join.condition) if looks_like_keys(conjunct)]
+    if not candidates or join.using or join.natural or leans_on_left(join.right) or is_in_correlated_subquery(ctx):
+        return None
+    scope = condition_scope(join, ctx)
+    found = []
+    for number in candidates:
+        conjunct = join.condition[number]
+        try:
+            scheme = read_keys(conjunct, replace(scope, guards=join.condition[:number]))
+        except Refused as no:
+            if not is_or_of_comparisons(conjunct):  # band_join gives the reason
+                ctx.decline(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place, no.code or "or_condition")
+            continue
+        if scheme:
+            found.append(scheme)
+    return KeyedJoin(join.left, join.right, join.kind, tuple(found), join.condition) if found else None
