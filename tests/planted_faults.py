@@ -28,6 +28,8 @@ NEAREST = "planner/physical/nearest_join.py"
 FIRST_ROW = "rules/nearest/first_row.py"
 EXTREMES = "rules/nearest/extremes.py"
 JOIN = "planner/physical/key_join.py"
+KEY_SETS = "planner/physical/key_sets.py"
+KEYS = "planner/keys/key_set.py"
 OVERLAP = "planner/physical/overlap_band_join.py"
 SUMS = "planner/physical/band_aggregate.py"
 WIDTHS = "planner/band/bins.py"
@@ -56,6 +58,22 @@ ESTIMATE_TESTS = "tests/planner/test_estimates.py"
 CACHE_TESTS = "tests/optimizer/test_cached_inputs.py"
 
 FAULTS = (
+    Fault("a pair counts under each branch that holds", KEY_SETS, "END = {tag}", "END >= 0", "keys"),
+    Fault("two arrays meet under each common element", KEY_SETS, "{key} = array_min(", "{key} >= array_min(", "keys"),
+    Fault(
+        "what an array has twice is two keys",
+        KEYS,
+        "array_distinct(transform({present}",
+        "(transform({present}",
+        "keys",
+    ),
+    Fault(
+        "rows that pass the guards have no key",
+        KEYS,
+        "{' AND '.join(known)} THEN",
+        "NOT ({' AND '.join(known)}) THEN",
+        "keys",
+    ),
     Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
     Fault("the bins of a band begin at its other end", BINS, "else -self.bins.high)", "else self.bins.high)", "band"),
     Fault("a band is not halved with its positions", BINS, "added / 2, width / 2", "added, width / 2", "band"),

@@ -35,7 +35,9 @@ def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
 
 def tests_elements(tree: exp.Expr) -> bool:
     """Whether an expression looks like such a comparison; never looks anything up."""
-    return isinstance(tree, exp.In) or bool(_member(tree) or _overlap(tree))  # type: ignore[arg-type]
+    if isinstance(tree, exp.In):
+        return any(item.find(exp.Column) for item in tree.expressions)
+    return bool(_member(tree) or _overlap(tree))  # type: ignore[arg-type]
 
 
 def _call(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:

@@ -55,8 +55,26 @@ def looks_like_keys(conjunct: Scalar) -> bool:
         return False
     tree = without_parentheses(tree)
     if isinstance(tree, exp.Or):
-        return bool(tree.find(exp.EQ, exp.NullSafeEQ, exp.In)) or any(map(tests_elements, tree.find_all(exp.Anonymous)))
+        branches = list(_flat(tree, exp.Or))
+        return any(map(_has_equality, branches)) and all(_has_equality(b) or not _is_ordered(b) for b in branches)
     return tests_elements(tree) or _or_null(tree) is not None
+
+
+def _has_equality(tree: exp.Expression) -> bool:
+    """Whether a branch may have an equality of two columns, or one with the elements of an array."""
+    equalities = tree.find_all(exp.EQ, exp.NullSafeEQ)
+    calls = tree.find_all(exp.In, exp.Anonymous)
+    return any(map(_compares_columns, equalities)) or any(map(tests_elements, calls))
+
+
+def _is_ordered(tree: exp.Expression) -> bool:
+    """Whether a branch compares columns by order."""
+    return any(map(_compares_columns, tree.find_all(exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)))
+
+
+def _compares_columns(tree: exp.Expr) -> bool:
+    """Whether columns stand in more than one operand of an expression."""
+    return sum(child.find(exp.Column) is not None for child in tree.iter_expressions()) > 1
 
 
 def _branches(tree: exp.Expression, scope: ConditionScope) -> Iterator[exp.Expression]:
@@ -72,10 +90,13 @@ def _branches(tree: exp.Expression, scope: ConditionScope) -> Iterator[exp.Expre
     elif inner := _inner_or(tree, scope):
         rest = [part for part in _flat(tree, exp.And) if part is not inner]
         for one in _one_of(list(_flat(inner, exp.Or)), scope):
-            both = exp.and_(*(part.copy() for part in (*rest, one)), copy=False)
-            yield from _branches(both, scope)  # type: ignore[arg-type]
+            yield from _branches(_conjunction((*rest, one)), scope)
     else:
         yield tree
+
+
+def _conjunction(parts: Iterable[exp.Expression]) -> exp.Expression:
+    return exp.and_(*(part.copy() for part in parts), copy=False)  # type: ignore[return-value]
 
 
 def _inner_or(tree: exp.Expression, scope: ConditionScope) -> exp.Expression | None:

@@ -3,8 +3,8 @@
 Every pair that satisfies the condition has exactly one key in common.
 
 A side is *copied* when its rows go to several bins.  A preserved side must come out once whatever its rows match, so
-one that is copied is *matched* first: the inner join finds the bins in which a row has a match, and the row goes only
-there.
+one that is copied is *matched* first: the inner join finds the keys under which a row has a match, and the row goes
+only there.  Of a semi or anti join a semi join finds the rows with a match.
 
     left ⟕ right, left copied        left ⟕ (SELECT DISTINCT left's values, bin FROM left ⋈ right)
                                        ⟕ right  ON the bin AND the condition
@@ -215,10 +215,12 @@ class KeyJoin(Rendered, Physical):
             on = [f"{a} = {b}" for a, b in keyed.hashed_with(self.equal)]
             return _join(self.kind, keyed.left, keyed.right, [*on, *keyed.also(_left(keyed)), condition])
         on = [*(f"{a} = {b}" for a, b in keyed.keys), *keyed.also(_left(keyed)), condition]
-        inner = _join("inner", keyed.left, keyed.right, on)
-        if self.kind in ("semi", "anti"):
+        if self.kind in ("semi", "anti"):  # one match is enough, under whichever key
+            on = [*(f"{a} = {b}" for a, b in keyed.keys), condition]
+            inner = _join("semi", keyed.left, keyed.right, on)
             found, equal, _ = self._matches("left", inner, (), names)
             return f"{sides[0]}\n{JOIN_KEYWORDS[self.kind]} {found}\nON {equal}"
+        inner = _join("inner", keyed.left, keyed.right, on)
         text, keys = [keyed.left, keyed.right], [_left(keyed), tuple(b for _, b in keyed.keys)]
         for n, side in enumerate(("left", "right")):
             if side in self.matched:

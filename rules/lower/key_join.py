@@ -1,6 +1,7 @@
 """Chooses how a join by keys that are no equality runs: over keys, or as Spark's own join where that is as fast."""
 
 from collections import Counter
+from math import inf
 
 from dovetail.planner.catalog.cost import (
     KEY_SAMPLE,
@@ -40,10 +41,11 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
         return Spark(join.plain)
     own = _own_join(join, left, right, ctx)
     candidates = [_candidate(scheme, join, left, right, ctx) for scheme in join.schemes]
-    best = min(range(len(candidates)), key=lambda n: candidates[n].seconds or 0)
+    seconds = [inf if one.seconds is None else one.seconds for one in candidates]
+    best = seconds.index(min(seconds))
     found = candidates[best]
     if own.seconds is not None and found.seconds is not None and own.seconds < _GAIN * found.seconds:
-        ctx.decline(f"{join.schemes[best]}: {found.text} take no less time than {own.text}", place)
+        ctx.decline(f"{found.text} share a key, which is no faster than {own.text}", place)
         ctx.choose(own, *candidates)
         return Spark(join.plain)
     ctx.choose(found, *(other for other in candidates if other is not found), own)

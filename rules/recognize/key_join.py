@@ -29,8 +29,10 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
         try:
             scheme = read_keys(conjunct, replace(scope, guards=join.condition[:number]))
         except Refused as no:
-            if not is_or_of_comparisons(conjunct):  # band_join gives the reason
-                ctx.decline(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place, no.code or "or_condition")
+            reason = no.reason
+            if is_or_of_comparisons(conjunct):
+                reason = "it is an OR, so rows may match outside the band"
+            ctx.decline(f"{conjunct.shown}: {reason}", no.place or conjunct.place, no.code or "or_condition")
             continue
         if scheme:
             found.append(scheme)

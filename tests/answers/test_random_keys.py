@@ -1,0 +1,143 @@
+"""Joins by keys over random rows: OR, elements of arrays, NULL as any value, in every kind of join.
+
+The expected rows are Spark's own nested loop.  Every column has NULLs and duplicates; the conditions are trees of up
+to three levels over the leaves below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from comparing import assert_same, few_rows
+from dovetail import Optimizer, Options
+from effort import examples
+from sessions import for_few_rows
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+rewritten = at_least(0.7)
+
+EQUALITIES = (
+    "a.x = b.x", "a.x = b.y", "a.l = b.x", "a.f = b.f", "a.x = b.f", "a.s = b.s", "lower(a.s) = b.s", "a.d = b.d",
+    "a.dc = b.x", "a.s <=> b.s", "a.x + 1 = b.y", "a.s = CAST(b.x AS STRING)", "TRY_CAST(a.s AS INT) = b.x",
+)  # fmt: skip
+ELEMENTS = (
+    "array_contains(b.ns, a.x)", "arrays_overlap(a.ns, b.ns)", "exists(b.ns, e -> e = a.x)", "a.x IN (b.x, b.y, 3)",
+    "array_contains(a.fs, b.f)", "arrays_overlap(a.ss, b.ss)", "size(array_intersect(a.ns, b.ns)) > 0",
+    "map_contains_key(b.m, a.x)", "b.s IN (a.s, a.t)", "array_contains(b.ns, a.l)", "a.x NOT IN (b.x, b.y)",
+)  # fmt: skip
+NULLS = (
+    "a.x = b.x OR b.x IS NULL", "coalesce(b.s, a.s) = a.s", "(a.x = b.x) IS NOT FALSE",
+    "a.s = b.s OR (a.s IS NULL AND b.s IS NULL)", "a.x IS NULL OR b.x IS NULL OR a.x = b.x",
+)  # fmt: skip
+OTHERS = ("a.x > 2", "b.y < 3", "a.s IS NULL", "b.x IS NULL", "a.id < b.id", "a.id <> b.id", "a.x + b.x > 3")
+JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN", "EXISTS", "NOT EXISTS")
+COLUMNS = {
+    "id": "INT", "x": "INT", "y": "INT", "l": "BIGINT", "f": "DOUBLE", "s": "STRING", "t": "STRING", "d": "DATE",
+    "dc": "DECIMAL(5,1)", "ns": "ARRAY<INT>", "fs": "ARRAY<DOUBLE>", "ss": "ARRAY<STRING>", "m": "MAP<INT,INT>",
+}  # fmt: skip
+
+number = st.integers(0, 4).map(str)
+real = st.sampled_from(("0D", "-0D", "double('NaN')", "1D", "2.5D", "double('inf')"))
+text = st.sampled_from(("''", "'a'", "'A'", "'1'", "'2'"))
+
+
+def array(of: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """An array with NULLs and duplicates, or none."""
+    return st.lists(st.one_of(of, of, st.just("NULL")), max_size=3).map(lambda items: f"array({', '.join(items)})")
+
+
+VALUES: dict[str, st.SearchStrategy[str]] = {
+    **dict.fromkeys(("id", "x", "y", "l", "dc"), number),
+    **dict.fromkeys(("s", "t"), text),
+    "f": real,
+    "d": st.sampled_from(("DATE'2026-01-01'", "DATE'2026-01-02'")),
+    "ns": array(number),
+    "fs": array(real),
+    "ss": array(text),
+    "m": st.sets(number, max_size=3).map(lambda keys: f"map({', '.join(f'{k}, {k}' for k in sorted(keys))})"),
+}
+row = st.tuples(
+    *(VALUES[name] if name == "id" else st.one_of(*[VALUES[name]] * 4, st.just("NULL")) for name in COLUMNS)
+)
+leaf = st.one_of(*[st.sampled_from(EQUALITIES)] * 2, st.sampled_from(ELEMENTS), st.sampled_from(NULLS))
+
+
+def joined(word: str, parts: list[str]) -> str:
+    return f" {word} ".join(f"({part})" for part in parts)
+
+
+def branches(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """An OR of conjunctions, each with something to make keys of."""
+    more = st.lists(st.one_of(st.sampled_from(OTHERS), leaf), max_size=2)
+    branch = st.tuples(inner, more).flatmap(lambda parts: st.permutations([parts[0], *parts[1]]))
+    return st.lists(branch.map(lambda parts: joined("AND", parts)), min_size=2, max_size=3).map(
+        lambda found: joined("OR", found)
+    )
+
+
+condition = st.tuples(
+    st.one_of(branches(leaf), branches(st.one_of(leaf, branches(leaf))), st.sampled_from(ELEMENTS + NULLS)),
+    st.lists(st.one_of(st.sampled_from(OTHERS), leaf), max_size=2),
+).flatmap(lambda parts: st.permutations([parts[0], *parts[1]]).map(lambda found: joined("AND", found)))
+
+
+def statement(join: str, on: str) -> str:
+    if "EXISTS" in join:
+        return f"SELECT a.id, a.x, a.s FROM a WHERE {join} (SELECT 1 FROM b WHERE {on})"
+    items = "a.id, a.x, a.s" if "SEMI" in join or "ANTI" in join else "a.id, a.x, a.s, b.id AS j, b.y, b.s AS t"
+    return f"SELECT {items} FROM a {join} b ON {on}"
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> Any:
+    return for_few_rows(spark)
+
+
+@settings(max_examples=examples())
+@given(join=st.sampled_from(JOINS), on=condition, a=st.lists(row, max_size=9), b=st.lists(row, max_size=9))
+def test_conditions_of_keys(session: SparkSession, rewritten: Share, join: str, on: str, a: Any, b: Any) -> None:
+    typed = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in COLUMNS.items())
+    nothing = f"({', '.join(['NULL'] * len(COLUMNS))})"
+    for name, rows in (("a", a), ("b", b)):
+        values = ", ".join(f"({', '.join(row)})" for row in rows) or nothing
+        where = "" if rows else " WHERE FALSE"
+        few_rows(session, name, f"SELECT {typed} FROM VALUES {values} AS r({', '.join(COLUMNS)}){where}")
+    query = statement(join, on)
+    plan = Optimizer(session, Options(force=True)).plan(query)
+    note(query)
+    note("; ".join(declined.reason for declined in plan.declined))
+    rewritten.count(plan.rewritten)
+    assert_same(session, query, plan)
+
+
+RECIPES = {
+    # UNION drops rows that are equal in all columns.
+    "union": "SELECT a.s, b.t FROM a JOIN b ON a.x = b.x UNION SELECT a.s, b.t FROM a JOIN b ON a.y = b.y",
+    # A union of two left joins returns a row with NULLs beside the match of the other branch.
+    "left": "SELECT a.s, b.t FROM a LEFT JOIN b ON a.x = b.x UNION SELECT a.s, b.t FROM a LEFT JOIN b ON a.y = b.y",
+    # DISTINCT on top drops what the tables have twice.
+    "distinct": "SELECT DISTINCT s, t FROM (SELECT a.s, b.t FROM a JOIN b ON a.x = b.x UNION ALL "
+    "SELECT a.s, b.t FROM a JOIN b ON a.y = b.y)",
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_published_recipes_for_or_are_wrong_and_keys_are_not(session: SparkSession, recipe: str) -> None:
+    few_rows(session, "a", "SELECT * FROM VALUES (1, 1, 'p'), (1, 1, 'p'), (7, 2, 'q') AS r(x, y, s)")
+    few_rows(session, "b", "SELECT * FROM VALUES (1, 1, 'u'), (5, 2, 'v'), (1, 9, 'u') AS r(x, y, t)")
+    kind = "LEFT JOIN" if recipe == "left" else "JOIN"
+    query = f"SELECT a.s, b.t FROM a {kind} b ON a.x = b.x OR a.y = b.y"
+    plan = Optimizer(session, Options(force=True)).plan(query)
+    assert plan.rewritten
+    assert_same(session, query, plan)
+    wanted = sorted(session.sql(query).collect())
+    assert len(wanted) == 5
+    found = session.sql(RECIPES[recipe]).collect()
+    assert len(found) != len(wanted)
