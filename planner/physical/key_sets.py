@@ -43,7 +43,7 @@ class KeySets(Scheme):
 
     @property
     def note(self) -> str:
-        return "; ".join(f"keys of {scheme}: {_describe(scheme)}" for scheme in self.schemes)
+        return "; ".join(map(_describe, self.schemes))
 
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """Both sides with columns for tags and keys, where a row has several."""
@@ -97,6 +97,6 @@ def _describe(scheme: KeyScheme) -> str:
     for side in _SIDES:
         sets = scheme.key_sets(side)
         several = any(one.many for one in sets)
-        number = f"{len(sets)} or more" if several and len(sets) > 1 else "several" if several else str(len(sets))
-        words.append(f"{side} {number}")
+        number = "several keys" if several else f"{len(sets)} keys" if len(sets) > 1 else "one key"
+        words.append(f"{number} for a row of the {side} side")
     return ", ".join(words)
