@@ -106,5 +106,10 @@ def all_keys(scheme: KeyScheme, side: str) -> str:
     sets = scheme.key_sets(side)
     if not scheme.copies(side):
         return sets[0].sql
-    arrays = [one.sql if one.many else f"array({one.sql})" for one in sets]
-    return f"explode({arrays[0]})" if len(arrays) == 1 else f"explode(concat({', '.join(arrays)}))"
+    if len(sets) == 1:
+        return f"explode({sets[0].sql})"
+    arrays = (
+        f"transform({one.sql}, {ELEMENT} -> {ELEMENT} ^ {n}L)" if one.many else f"array({one.sql} ^ {n}L)"
+        for n, one in enumerate(sets)
+    )
+    return f"explode(concat({', '.join(arrays)}))"

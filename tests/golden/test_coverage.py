@@ -40,7 +40,7 @@ CHOSEN = (
     ".*, which holds for .* of a sample's pairs",
     r"what covers .* bins, for (about [\d,]+|an unknown number of) points and .* ends",
     "running sums over about .* points and .* ends",
-    "keys of .* OR .*",
+    "keys of .*",
     "pairs, about .* for each point",
     "pairs, since the lengths of intervals are not known",
     "RANGE windows over the source",
@@ -58,7 +58,7 @@ CHOSEN = (
 )
 REJECTED = (
     "bins, which need one more shuffle",
-    "keys of .* OR .*, up to .* pairs",
+    "keys of .*",
     "Spark's own join, .* pairs of .* rows",
     "Spark's own join on the equal keys of .* rows",
     r"Spark's own join \(force is set: no sizes were asked for\)",
