@@ -97,7 +97,7 @@ class VersionedTable(Rendered, Relation):
     @property
     def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
         held = self.validity
-        shown = tuple(Column(n, c.type) for n, c in zip(held.names, held.columns, strict=True))
+        shown = tuple(Column(n, c.typed) for n, c in zip(held.names, held.columns, strict=True))
         return ((held.alias, shown), (held.hidden, held.ends))
 
     @property

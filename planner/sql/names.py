@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from sqlglot import exp
 
@@ -40,7 +40,7 @@ from dovetail.planner.logical.nearest_join import NearestJoin
 from dovetail.planner.logical.placeholder import placeholder
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up, unwrap
-from dovetail.planner.types.schema import Column, SqlType
+from dovetail.planner.types.schema import Column, DeferredType, SqlType
 from dovetail.planner.types.typed import type_of
 
 
@@ -70,7 +70,7 @@ class Resolver:
 
     def __init__(self, catalog: Catalog, definitions: Mapping[str, Cte]):
         self.catalog = catalog
-        self.definitions = definitions
+        self.definitions = dict(definitions)  # types are found later, when the statement may have others
         self._tables: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
         self._queries: dict[Node, tuple[Column, ...] | None] = {}
         self._sources: dict[Node, tuple[Source, ...]] = {}
@@ -115,7 +115,7 @@ class Resolver:
         return tuple(s for child in plan.children for s in self.sources(child))
 
     def columns(self, query: Logical) -> tuple[Column, ...] | None:
-        """Return the columns of a query, or None if they are unknown."""
+        """Return the columns of a query by its text, or None if they are unknown."""
         match unwrap(query):
             case With() | Sort() | Limit() | Wrapped() as query:
                 return self.columns(query.child)
@@ -123,13 +123,12 @@ class Resolver:
                 left, right = self.columns(query.left), self.columns(query.right)
                 if left is None or right is None or len(left) != len(right) or "NAME" in query.keyword.upper():
                     return left and tuple(Column(c.name) for c in left)
-                return tuple(
-                    Column(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
-                )
+                pairs = enumerate(zip(left, right, strict=True))
+                return tuple(Column(a.name, DeferredType(query, n, partial(_common, a, b))) for n, (a, b) in pairs)
             case Project() as query:
                 found: list[Column] = []
-                for item in query.items:
-                    more = self._item(item, query)
+                for number, item in enumerate(query.items):
+                    more = self._item(item, query, number)
                     if more is None:
                         return None
                     found += more
@@ -137,14 +136,35 @@ class Resolver:
         return None
 
     def _known(self, query: Logical) -> tuple[Column, ...] | None:
-        """Return the columns of a query, from its text if that has all types, else from the catalog."""
+        """Return the columns of a query, from its text if that names all of them, else from the catalog.
+
+        The catalog is also asked for a type that does not follow from the text, once a rule needs it.
+        """
         if query not in self._queries:
             columns = self.columns(query)
-            if columns is None or not all(c.name and c.type for c in columns):
-                with suppress(Unsupported):
-                    columns = self.catalog.schema(self.standalone_query(query)) or columns
+            if columns is None or not all(c.name for c in columns):
+                columns = self._requested(query) or columns
+            else:
+                columns = tuple(
+                    Column(c.name, DeferredType(query, n, partial(self._type, query, n, c)))
+                    for n, c in enumerate(columns)
+                )
             self._queries[query] = columns
         return self._queries[query]
+
+    def _type(self, query: Logical, number: int, column: Column) -> SqlType | None:
+        """The type of a column of a query, from its text, else from the catalog."""
+        if column.type is not None:
+            return column.type
+        found = self._requested(query) or ()
+        names = [self.fold(c.name) for c in found]
+        return found[number].type if names[number : number + 1] == [self.fold(column.name)] else None
+
+    def _requested(self, query: Logical) -> tuple[Column, ...] | None:
+        """The columns of a query, from the catalog."""
+        with suppress(Unsupported):
+            return self.catalog.schema(self.standalone_query(query))
+        return None
 
     def standalone_query(self, query: Logical) -> str:
         """A query as SQL, with the WITH definitions that it may need before it, and without any row of a lookup."""
@@ -263,20 +283,23 @@ class Resolver:
         names = _one(scan.alias) if aliased or scan.suffix else scan.name
         return Source(names, _renamed(columns, scan.renames))
 
-    def _item(self, item: Scalar, query: Project) -> list[Column] | None:
+    def _item(self, item: Scalar, query: Project, number: int) -> list[Column] | None:
         """The columns that one item of a select list returns."""
         try:
             sources = self.sources(query.child)
             tree = item.tree
             if is_star(tree):
-                return [Column(c.name, c.type) for _, c in self.expand_star(tree, sources, query.child)]
+                return [Column(c.name, c.typed) for _, c in self.expand_star(tree, sources, query.child)]
             name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
         except Refused:  # also where only Spark reads the item
             return None
+        return [Column(name, DeferredType(query, number, partial(self._type_of_item, tree.unalias(), sources)))]
+
+    def _type_of_item(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
         try:
-            return [Column(name, self.type_of(tree.unalias(), sources))]
+            return self.type_of(tree, sources)
         except Refused:  # a column of the query around it, in LATERAL
-            return [Column(name)] if name else None
+            return None
 
 
 def _one(alias: str | None) -> tuple[str, ...]:
@@ -288,4 +311,8 @@ def _renamed(columns: tuple[Column, ...] | None, renames: tuple[str, ...]) -> tu
         return columns
     if columns is None or len(columns) != len(renames):
         return tuple(Column(name) for name in renames)
-    return tuple(Column(name, c.type) for name, c in zip(renames, columns, strict=True))
+    return tuple(Column(name, c.typed) for name, c in zip(renames, columns, strict=True))
+
+
+def _common(one: Column, other: Column) -> SqlType | None:
+    return one.type if one.type == other.type else None

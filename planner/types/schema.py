@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 TEMPORAL = ("date", "timestamp", "timestamp_ntz")
@@ -128,6 +129,20 @@ class SqlType:
 
 
 @dataclass(frozen=True)
+class DeferredType:
+    """The type of column ``number`` of a query, which is found when a rule needs it; ``find`` may ask Spark."""
+
+    query: object
+    number: int
+    find: Callable[[], SqlType | None] = field(compare=False, repr=False)
+
+    @cached_property
+    def found(self) -> SqlType | None:
+        """The type; None if unknown."""
+        return self.find()
+
+
+@dataclass(frozen=True)
 class Column:
     """A column of a relation; ``type`` is None if unknown.
 
@@ -136,9 +151,14 @@ class Column:
     """
 
     name: str
-    type: SqlType | None = None
+    typed: SqlType | DeferredType | None = None
     field: tuple[str, ...] = ()
     nullable: bool = True
+
+    @property
+    def type(self) -> SqlType | None:
+        """Its type; None if unknown."""
+        return self.typed.found if isinstance(self.typed, DeferredType) else self.typed
 
 
 @lru_cache(maxsize=1024)  # tables have many columns of few types
