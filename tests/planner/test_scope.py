@@ -9,9 +9,12 @@ import pytest
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Scan
+from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.scope import Scope
+from dovetail.planner.types.schema import Column, sql_type
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +68,25 @@ def test_equal_forms_mean_the_same(tmp_path: Path, case: str) -> None:
 def test_names_of_another_case_are_no_columns(tmp_path: Path) -> None:
     own = scope(tmp_path, "true")
     assert [own.find(c) for _, spelt in OTHER_CASE.items() for n in spelt for c in Scalar(n).columns] == [None] * 7
+
+
+def test_types_are_requested_when_a_rule_needs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a name, nor a type that follows from the text, nor the hash of a column is a question to Spark."""
+    requests: list[str] = []
+
+    def schema(_: CatalogFile, query: str) -> tuple[Column, ...]:
+        requests.append(query)
+        return Column("k", sql_type("int")), Column("t", sql_type("string"))
+
+    monkeypatch.setattr(CatalogFile, "schema", schema)
+    file = tmp_path / "tables.toml"
+    file.write_text(TABLES.format(case="false"))
+    catalog = read_catalog(file)
+    query, _ = from_sql("SELECT x.t FROM (SELECT y.* FROM (SELECT k, user_function(a) AS t FROM p) AS y) AS x")
+    found = Scope.of(Resolver(catalog, {}), query.children[0])
+    k, t = (found.column(c) for c in Scalar("x.k + t").columns)
+    assert {t: 1}[found.column(Scalar("x.t").columns[0])] == 1
+    assert k.column.type == sql_type("int")
+    assert not requests
+    assert t.column.type == sql_type("string")
+    assert requests == ["SELECT k, user_function(a) AS t\nFROM p"]
