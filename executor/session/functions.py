@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from dovetail.executor.session.batch import classic, run
 
 _OWN = "org.apache.spark.sql.catalyst.expressions."
+_KEYWORDS = frozenset(("CAST", "TRY_CAST", "EXTRACT"))  # no functions; an error of the JVM costs thirty calls
 
 
 def user_functions(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
@@ -27,7 +28,7 @@ def _user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> 
     catalog = java._jsparkSession.sessionState().catalog()
     identifier = getattr(java.sparkContext._jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
     found = set()
-    for name in names:
+    for name in names - _KEYWORDS:
         try:
             if not catalog.lookupFunctionInfo(identifier(name.lower())).getClassName().startswith(_OWN):
                 found.add(name)
