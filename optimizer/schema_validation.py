@@ -33,17 +33,15 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
 
     assert plan.rewriting is not None
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
-    analyses: tuple[Callable[[], Any], ...] = (
-        partial(catalog.analyze, plan.query),
-        partial(catalog.analyze, plan.named_query),
-        partial(user_functions, catalog.session, names),
-    )
-    before, after, users = call_concurrently(catalog.session, *analyses)
+    texts = (plan.query, plan.named_query)
+    analyses: tuple[Callable[[], Any], ...] = tuple(partial(catalog.analyze, text) for text in texts)
+    before, after = call_concurrently(catalog.session, *analyses)
     if isinstance(before, str):
         return replace(plan, rewriting=None, rejection=before)  # Spark raises its own error when the statement runs
     if isinstance(after, str):
         reason: str | None = f"Spark does not take the rewriting: {after}"
     else:
+        users = user_functions(catalog.session, names)
         reason = _user_function_conflict(users) or schema_difference(before[1], after[1])
         if reason and loses_metadata_only(before[1], after[1]) and _takes_union(after):
             plan = replace(plan, rewriting=_around(plan, with_metadata(plan.query, plan.rewritten_query)))

@@ -21,6 +21,7 @@ from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.plan_cache import PlanCache, is_worth_caching
 from dovetail.optimizer.planning import plan_sql
 from dovetail.optimizer.schema_validation import schema_difference_without_rows, validate_schema
+from dovetail.optimizer.single_table import find_single_table
 from dovetail.optimizer.snapshot import Snapshot, take_snapshot
 from dovetail.optimizer.statements import Statements
 from dovetail.optimizer.switches import find_switch
@@ -71,12 +72,26 @@ class SessionPlanner:
         self, text: str, args: Any, frames: Mapping[str, Any] | None = None, *, required: bool = False
     ) -> Plan:
         """Plan a statement that runs right away; ``required``: Spark may be unable to run it as written."""
+        if not (frames or required) and (plain := self._plan_single_table(text, args)):
+            return self.statements.decide(plain)
         plan = (
             self._plan_over_frames(text, args, frames, "lower", runs_later=False)
             if frames
             else self._guard(text, args, lambda: self._plan(text, args, "lower"))
         )
         return self.statements.decide(plan, required=required)
+
+    def _plan_single_table(self, text: str, args: Any) -> Plan | None:
+        """The plan of a statement over one table or none, which runs as written; None if it has to be planned."""
+        from dovetail.executor.catalog.views import may_be_view
+        from dovetail.executor.session.batch import classic
+
+        start = perf_counter()
+        table = None if self.declarations.tables or not classic(self.session) else find_single_table(text)
+        if table is None or (table and may_be_view(self.session, table)):
+            return None
+        timings = {"total": perf_counter() - start}
+        return Plan(text, None, (), stopped=True, timings=timings, arguments=args, given=args, session=self.session)
 
     def plan_part(self, text: str, args: Any = None) -> Plan:
         """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""

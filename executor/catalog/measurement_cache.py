@@ -135,12 +135,14 @@ def catalog_query(frame: DataFrame, *, values: bool = False) -> CatalogQuery | N
         only_files = True
         for part in (plan, *items(plan.subqueriesAll())):
             for leaf in items(part.collectLeaves()):
-                if leaf.nodeName() in ("OneRowRelation", "CTERelationRef"):
+                kind = leaf.nodeName()
+                if kind in ("OneRowRelation", "CTERelationRef"):
                     continue  # a definition's own leaves are among the plan's
-                if values and leaf.nodeName() in _HELD and not leaf.isStreaming():
+                if values and kind in _HELD and not leaf.isStreaming():
                     only_files = False
                     continue
-                if (location := _location(leaf)) is None:
+                location = _location(leaf.relation()) if kind == "LogicalRelation" else None
+                if location is None:
                     return None
                 roots, size = location.rootPaths().mkString("\n"), int(location.sizeInBytes())
                 found[roots, size] = FileIndex(location, tuple(roots.split("\n")), size)
@@ -167,11 +169,8 @@ def items(sequence: Any) -> list[Any]:
     return [sequence.apply(n) for n in range(sequence.size())]
 
 
-def _location(leaf: Any) -> Any:
-    """Return the file index of a leaf; None if the leaf does not read files."""
-    if leaf.nodeName() != "LogicalRelation":
-        return None
-    relation = leaf.relation()
+def _location(relation: Any) -> Any:
+    """Return the file index of a relation; None if the relation does not read files."""
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
     location = relation.location()

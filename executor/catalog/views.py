@@ -19,7 +19,8 @@ _OWN = "spark_catalog"
 _SETTING = "view.sqlConfig."
 _MODE = "view.schemaMode"
 _ANALYZED = "view.storingAnalyzedPlan"  # a property of temporary views of DataFrames alone
-_FILES = frozenset(("parquet", "orc", "csv", "json", "text", "avro"))  # tables whose schema Spark's catalog stores
+_FILES = frozenset(f"some({kind})" for kind in ("parquet", "orc", "csv", "json", "text", "avro"))
+"""Providers of tables whose schema Spark's catalog stores, as options of Scala."""
 _FIXED = ("BINDING", "COMPENSATION")  # views whose columns do not follow their query
 # Settings that Spark does not store with a view, since they do not affect its semantics.
 _HARMLESS = (
@@ -74,9 +75,8 @@ class Views:
             if _ANALYZED in facts:
                 return _schema(found)
             return _all_nullable(_schema(found)) if facts.get(_MODE, _FIXED[0]) in _FIXED else None
-        provider = found.provider()
-        if provider.isDefined() and provider.get().lower() in _FILES and not found.schema().isEmpty():
-            return _all_nullable(_schema(found))
+        if found.provider().toString().lower() in _FILES and (schema := _schema(found)).fields:
+            return _all_nullable(schema)
         return None
 
     def entry(self, name: tuple[str, ...]) -> Any:
@@ -95,6 +95,16 @@ class Views:
             return self.catalog.getTempViewOrPermanentTableMetadata(self.parser.parseTableIdentifier(quoted))
         except (Py4JError, PySparkException):
             return None
+
+
+def may_be_view(session: SparkSession, name: str) -> bool:
+    """Whether a name without quotes may be one of a view: unless a classic session's own catalog has a table of it."""
+    state = session._jsparkSession.sessionState()
+    try:
+        found = state.catalog().getTempViewOrPermanentTableMetadata(state.sqlParser().parseTableIdentifier(name))
+        return bool(found.tableType().name() == "VIEW")
+    except (Py4JError, PySparkException):
+        return True
 
 
 def _schema(entry: Any) -> StructType:

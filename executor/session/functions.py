@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dovetail.executor.session.batch import classic, run
+from dovetail.executor.session.pyspark_versions import jvm_class
 
 _OWN = "org.apache.spark.sql.catalyst.expressions."
 _KEYWORDS = frozenset(("CAST", "TRY_CAST", "EXTRACT"))  # no functions; an error of the JVM costs thirty calls
@@ -26,7 +27,7 @@ def _user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> 
     """Resolve the names in the session catalog, half a millisecond each; SHOW USER FUNCTIONS is much slower."""
     java: Any = session
     catalog = java._jsparkSession.sessionState().catalog()
-    identifier = getattr(java.sparkContext._jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
+    identifier = jvm_class(java.sparkContext._jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
     found = set()
     for name in names - _KEYWORDS:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,11 @@ def thread_target(session: SparkSession, call: Callable[[], Any]) -> Callable[[]
 
 def dataset_class(session: SparkSession) -> Any:
     """Return the class of the JVM that makes DataFrames of plans; PySpark 3.5 has it in another package."""
-    packages: Any = session._jvm
-    packages = packages.org.apache.spark.sql
-    found = packages.classic.Dataset
-    return found if isinstance(found, JavaClass) else packages.Dataset
+    found = jvm_class(session._jvm, "org.apache.spark.sql.classic.Dataset")
+    return found if isinstance(found, JavaClass) else jvm_class(session._jvm, "org.apache.spark.sql.Dataset")
+
+
+@lru_cache(maxsize=16)
+def jvm_class(jvm: Any, name: str) -> Any:
+    """Return a class of the JVM, looked up once; a package if there is no such class."""
+    return getattr(jvm, name)
