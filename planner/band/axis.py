@@ -6,6 +6,7 @@ A position is a number that grows with the value, whatever the type:
     DATE            days since 1970-01-01
     TIMESTAMP, _NTZ microseconds since 1970-01-01 00:00:00
     INTERVAL        microseconds
+    STRING          its first 15 characters as digits of a number, as far as they are digits and ``-./:``
 
 On the axis of dates a number is so many days; on that of times an interval is so many microseconds.
 """
@@ -39,7 +40,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: ``name`` is number, date, timestamp, timestamp_ntz or interval.
+    """An axis: ``name`` is number, date, timestamp, timestamp_ntz, interval or text.
 
     ``exact``: positions are whole numbers that BIGINT holds, so bins can be cut by integer division.  ``float32``: a
     FLOAT takes part, with 24 bits.  ``small``: values so small that DOUBLE holds them and their sums exactly.
@@ -53,7 +54,7 @@ class Axis:
 
     def human(self, amount: Fraction) -> str:
         """Format a distance for people: ``10m`` for 600,000,000 microseconds."""
-        if self.name == "number":
+        if self.name in ("number", "text"):
             return number(amount)
         micros = amount * DAY if self.name == "date" else amount
         sign, rest = ("-" if micros < 0 else ""), abs(micros)
@@ -80,6 +81,8 @@ class Axis:
             case "timestamp_ntz":
                 text = text if type_.name == "timestamp_ntz" else f"TRY_CAST({text} AS TIMESTAMP_NTZ)"
                 return f"({text} - TIMESTAMP_NTZ '1970-01-01 00:00:00') DIV INTERVAL '0.000001' SECOND"
+            case "text":
+                return _text_position(text)
         if self.exact or type_.name == "double":
             return text
         return f"CAST({text} AS DOUBLE)"
@@ -103,18 +106,37 @@ class Axis:
 _MOST_DAYS = 106_751_990  # of which the microseconds fit BIGINT in every zone
 
 
-def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bool = False) -> Axis | str:
+def _text_position(text: str) -> str:
+    """The position of a text that is compared byte by byte, such as ``2026-01-31``, ``10.4`` or ``000123``.
+
+    The characters from ``-`` to ``:`` follow each other in ASCII and become the hexadecimal digits 1 to E.  The first
+    character behind them, F, ends a text like the first one before them, which is left out like a missing character,
+    0.  So a greater text never has a smaller position; texts with equal positions are left to the condition.
+    """
+    cut = f"regexp_replace(regexp_replace({text}, r'(?s)[^\\x00-:].*', '~'), r'(?s)[\\x00-,].*', '')"
+    digits = f"rpad(translate({cut}, '-./0123456789:~', '123456789ABCDEF'), {_TEXT_DIGITS}, '0')"
+    return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
+
+
+_TEXT_DIGITS = 15  # hexadecimal, of a BIGINT
+
+
+def axis_of(
+    types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bool = False, texts: bool = False
+) -> Axis | str:
     """The axis on which values of these types are compared, or the reason why there is none.
 
     ``arithmetic``: the condition adds to them; ``clock``: it adds less than days, which makes a DATE a TIMESTAMP.  The
-    type ``micros`` is a length of time that is added, in microseconds.  The reason is for the person whose query was
-    not rewritten.
+    type ``micros`` is a length of time that is added, in microseconds.  ``texts``: texts have an axis.
+    The reason is for the person whose query was not rewritten.
     """
     names = {t.name for t in types}
     if "string" in names:
         if len(names) > 1:
             return f"{_describe_types(types)} are compared by a cast, which fails on other strings"
-        return "strings are compared letter by letter; bins need numbers or times"
+        if not texts or arithmetic or any(t.text != "string" for t in types):
+            return "strings are compared letter by letter; bins need numbers or times"
+        return Axis("text", exact=True)
     months = any(t.name == "interval" and "day" not in t.text and "second" not in t.text for t in types)
     times = names - {"interval", "micros"}
     if not times and not months:

@@ -284,7 +284,7 @@ def _axis(bounds: tuple[_Bound, ...], scope: ConditionScope) -> Axis:
     leaves = [*(b.point for b in bounds), *(leaf for b in bounds for _, leaf in b.end.terms)]
     arithmetic = any(b.mixed or not b.end.bare for b in bounds)
     clock = any(b.amount.clock for b in bounds)
-    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=scope.ansi, clock=clock)
+    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=scope.ansi, clock=clock, texts=True)
     if isinstance(axis, str):
         raise Refused(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
     if any(b.nan_passes for b in bounds) and any(leaf.type.approximate for leaf in leaves):

@@ -26,7 +26,8 @@ def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
     if isinstance(tree, exp.In) and tree.expressions and not tree.args.get("query"):
         return _one_of(tree, scope)
     if overlap := _overlap(tree):
-        return _overlapping(*overlap, scope)
+        one, other, nulls = overlap
+        return _overlapping(one, other, scope, nulls=nulls)
     if found := _member(tree):
         array, value, of_keys = found
         return _contained(array, value, scope, of_keys=of_keys)
@@ -63,17 +64,17 @@ def _member(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool]
     return None
 
 
-def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
-    """The arrays of a test whether they have an element in common."""
+def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:
+    """The arrays of a test whether they have an element in common; True where NULL counts as one."""
     match _call(tree):
         case "arrays_overlap", [one, other]:
-            return one, other
+            return one, other, False
     if isinstance(tree, exp.GT) and isinstance(tree.expression, exp.Literal) and tree.expression.name == "0":
         match _call(without_parentheses(tree.this)):
             case (("size" | "cardinality" | "array_size"), [inner]):
                 match _call(without_parentheses(inner)):
                     case "array_intersect", [one, other]:
-                        return one, other
+                        return one, other, True
     return None
 
 
@@ -100,12 +101,14 @@ def _contained(array: exp.Expression, value: exp.Expression, scope: ConditionSco
     return _on_sides(side, KeySet((one,), (one,)), elements)
 
 
-def _overlapping(one: exp.Expression, other: exp.Expression, scope: ConditionScope) -> Sides | None:
+def _overlapping(one: exp.Expression, other: exp.Expression, scope: ConditionScope, *, nulls: bool) -> Sides | None:
     ends = scope.order_by_side(one, other)
     if ends is None:
         return None
     cast = common_cast(tuple(_element(end, scope) for end in ends), ansi=scope.ansi)
-    left, right = (KeySet(elements=key_value(end, "", scope), element=cast_to(ELEMENT, cast)) for end in ends)
+    left, right = (
+        KeySet(elements=key_value(end, "", scope), element=cast_to(ELEMENT, cast), nulls=nulls) for end in ends
+    )
     return left, right
 
 

@@ -22,7 +22,8 @@ class KeySet:
     """The keys of a row: a hash of ``values``, all SQL; with ``elements``, an array, one for each of its elements.
 
     ``element``: an element as it is hashed; ``distinct``: no element is NULL, and none is there twice.  A row has no
-    key where one of the ``required`` values, or an element, is NULL, or a guard is not TRUE.
+    key where one of the ``required`` values, or an element, is NULL, or a guard is not TRUE.  ``nulls``: a NULL among
+    the elements is a key, too, as for ``array_intersect``.
     """
 
     values: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class KeySet:
     elements: str = ""
     element: str = ELEMENT
     distinct: bool = False
+    nulls: bool = False
 
     @property
     def many(self) -> bool:
@@ -51,6 +53,7 @@ class KeySet:
             self.elements or other.elements,
             other.element if other.many else self.element,
             other.distinct if other.many else self.distinct,
+            other.nulls if other.many else self.nulls,
         )
 
     def guarded(self, *guards: str) -> KeySet:
@@ -66,7 +69,8 @@ class KeySet:
             if self.distinct:
                 keys = f"transform({self.elements}, {ELEMENT} -> {hashed})"
             else:
-                present = f"filter({self.elements}, {ELEMENT} -> {self.element} IS NOT NULL)"
+                known_only = f"filter({self.elements}, {ELEMENT} -> {self.element} IS NOT NULL)"
+                present = self.elements if self.nulls else known_only
                 keys = f"array_distinct(transform({present}, {ELEMENT} -> {hashed}))"
         else:
             keys = f"xxhash64({', '.join(self.values)})" if self.values else "0L"

@@ -79,6 +79,11 @@ class Scheme(ABC):
     under: ClassVar[str] = "under keys"  # where rows stand, in notes
 
     @property
+    def never_raises(self) -> bool:
+        """Whether a row on which the conjuncts raise an error has no key."""
+        return True
+
+    @property
     @abstractmethod
     def conjuncts(self) -> tuple[Scalar, ...]:
         """The conjuncts of the condition that the keys are made of."""

@@ -34,6 +34,10 @@ class KeySets(Scheme):
     def conjuncts(self) -> tuple[Scalar, ...]:
         return tuple(scheme.conjunct for scheme in self.schemes)
 
+    @property
+    def never_raises(self) -> bool:
+        return all(len(scheme.branches) == 1 for scheme in self.schemes)
+
     def __str__(self) -> str:
         return " AND ".join(map(str, self.schemes))
 

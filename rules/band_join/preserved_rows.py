@@ -7,7 +7,7 @@ from dovetail.planner.band.linear import Side
 from dovetail.planner.errors import Place, Refused, Unsupported, a
 from dovetail.planner.expr import ColumnRef, Scalar, sql
 from dovetail.planner.expr.calls import repeated_otherwise
-from dovetail.planner.logical import Join
+from dovetail.planner.logical import Join, Project
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.types.schema import SqlType
@@ -39,6 +39,7 @@ def with_matches(chosen: KeyJoin, join: Join, place: Place | None, ctx: Context)
         return Spark(join)
     try:
         _check_preserved(join, ctx)
+        _check_guards(chosen, join, ctx)
         named = _named(join, ctx)
     except UnsafeSpeculation as no:
         ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {no.reason}", place)
@@ -58,6 +59,18 @@ def _check_preserved(join: Join, ctx: Context) -> None:
     scope, sides = condition_scope(join, ctx), preserved_sides(join.kind) if join.kind != "semi" else ()
     own = (c for c in join.condition if sides and not c.plans and scope.side(c.tree) in sides)
     check_speculation(own, scope.type_of, ctx)
+
+
+def _check_guards(chosen: KeyJoin, join: Join, ctx: Context) -> None:
+    """Raise ``UnsafeSpeculation`` for a condition that can raise, where one above the join stands before it.
+
+    The inner join evaluates it on rows that the condition above leaves out.  The condition that keys are made of is
+    not evaluated where it would raise, since such a row has no key; but of an OR a row may have the key of a branch.
+    """
+    if isinstance(ctx.above, Project):
+        return
+    scope, of_keys = condition_scope(join, ctx), chosen.scheme.conjuncts if chosen.scheme.never_raises else ()
+    check_speculation((c for c in join.condition if c not in of_keys and not c.plans), scope.type_of, ctx)
 
 
 def _named(join: Join, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -15,6 +15,7 @@ from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
 from dovetail.rules.band_join.spark_join import can_broadcast, find_unique_match, spark_join_suffices
+from dovetail.rules.band_join.text_positions import why_texts_are_alike
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
 
@@ -38,6 +39,9 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which need one more shuffle")
         return Spark(join.plain)
     join = select_band(join, left, right, ctx)
+    if reason := why_texts_are_alike(join, left, right, ctx):
+        ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
+        return Spark(join.plain)
     over_bins = candidates(join, left, right, ctx)
     if not over_bins:
         ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)

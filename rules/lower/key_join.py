@@ -17,7 +17,7 @@ from dovetail.planner.explain.records import CandidatePlan
 from dovetail.planner.keys.key_set import KeyScheme, all_keys
 from dovetail.planner.logical import KeyedJoin
 from dovetail.planner.physical.base import Physical, Spark
-from dovetail.planner.physical.key_join import KeyJoin
+from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.physical.key_sets import KeySets
 from dovetail.rules.band_join.keys import equal_key_pairs
 from dovetail.rules.band_join.preserved_rows import with_matches
@@ -26,6 +26,8 @@ from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
 
 _GAIN = 1.2  # what is rewritten has to be so many times as fast, as estimated
+_FIXED = 1.0  # seconds that one more shuffle and the generated rows take, whatever the sizes
+_MATCHED = 3  # how many times the work of an inner join it is to find the matches of preserved rows first
 
 
 @rule(KeyedJoin, streams="one")
@@ -44,6 +46,7 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     seconds = [inf if one.seconds is None else one.seconds for one in candidates]
     best = seconds.index(min(seconds))
     found = candidates[best]
+    own = _stopping_at_a_match(own, found, join, left)
     if own.seconds is not None and found.seconds is not None and own.seconds < _GAIN * found.seconds:
         ctx.decline(f"{found.text} share a key, which is no faster than {own.text}", place)
         ctx.choose(own, *candidates)
@@ -52,6 +55,17 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     scheme = join.schemes[best]
     chosen = KeyJoin(join.left, join.right, join.kind, KeySets((scheme,)), join.condition, join.hints)
     return with_matches(chosen, join.plain, scheme.conjunct.place, ctx) if chosen.matched else chosen
+
+
+def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:
+    return any(scheme.copies(side) for side in preserved_sides(join.kind))
+
+
+def _stopping_at_a_match(own: CandidatePlan, found: CandidatePlan, join: KeyedJoin, left: Statistics) -> CandidatePlan:
+    """Spark's own plan of a semi or anti join, which compares a row only until it has a match."""
+    if join.kind not in ("semi", "anti") or own.seconds is None or found.pairs is None or not left.rows:
+        return own
+    return own._replace(seconds=own.seconds / (1 + found.pairs / left.rows))
 
 
 def _own_join(join: KeyedJoin, left: Statistics, right: Statistics, ctx: Context) -> CandidatePlan:
@@ -84,5 +98,6 @@ def _candidate(scheme: KeyScheme, join: KeyedJoin, left: Statistics, right: Stat
     if estimated is None:
         return CandidatePlan(name)
     text = f"{name}, {describe_pairs(pairs)}"
-    seconds = estimated.seconds if pairs is not None else None
+    times = _MATCHED if _is_matched(join, scheme) else 1
+    seconds = _FIXED + times * estimated.seconds if pairs is not None else None
     return CandidatePlan(text, estimated.rows, estimated.bytes, pairs, name=name, seconds=seconds)

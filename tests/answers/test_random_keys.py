@@ -141,3 +141,23 @@ def test_published_recipes_for_or_are_wrong_and_keys_are_not(session: SparkSessi
     assert len(wanted) == 5
     found = session.sql(RECIPES[recipe]).collect()
     assert len(found) != len(wanted)
+
+
+def test_null_is_an_element_of_an_intersection(session: SparkSession) -> None:
+    few_rows(session, "a", "SELECT * FROM VALUES (1, array(1, NULL)), (2, array(3)), (3, NULL) AS r(id, ns)")
+    few_rows(session, "b", "SELECT * FROM VALUES (1, array(2, NULL, NULL)), (2, array(3, NULL)) AS r(id, ns)")
+    for kind in ("JOIN", "LEFT JOIN", "FULL JOIN"):
+        query = f"SELECT a.id, b.id AS j FROM a {kind} b ON size(array_intersect(a.ns, b.ns)) > 0"
+        plan = Optimizer(session, Options(force=True)).plan(query)
+        assert plan.rewritten
+        assert_same(session, query, plan)
+
+
+def test_a_condition_in_where_still_guards_a_branch(session: SparkSession) -> None:
+    few_rows(session, "a", "SELECT * FROM VALUES ('n', '1', 'k'), ('s', 'bad', 'k') AS r(kind, v, k)")
+    few_rows(session, "b", "SELECT * FROM VALUES (1, 'k', 'k') AS r(x, k, j)")
+    for test in ("EXISTS", "NOT EXISTS"):
+        query = (
+            f"SELECT * FROM a WHERE kind = 'n' AND {test} (SELECT 1 FROM b WHERE CAST(a.v AS INT) = b.x OR a.k = b.k)"
+        )
+        assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
