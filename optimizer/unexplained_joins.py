@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from sqlglot import exp
+
 from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import ReasonCode
 from dovetail.planner.explain.records import Declined
-from dovetail.planner.expr import Scalar
+from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Opaque, Pipeline, Scan
 from dovetail.planner.tree import Node
 
@@ -76,12 +80,22 @@ def _is_lateral(join: Join) -> bool:
 
 
 def _equates(join: Join, where: tuple[Scalar, ...]) -> bool:
-    return bool(join.using) or join.natural or any(map(may_equal, (*join.condition, *where)))
+    return bool(join.using) or join.natural or any(map(_is_equality, (*join.condition, *where)))
+
+
+def _is_equality(conjunct: Scalar) -> bool:
+    """Whether a conjunct is an equality, or has one beside AND; an equality in CASE, in a call or behind OR is none."""
+    tree = None if conjunct.plans else conjunct.known
+    if tree is None:
+        return may_equal(conjunct)
+    tree = without_parentheses(tree)
+    parts = tree.flatten() if isinstance(tree, exp.And) else (tree,)
+    return any((found := compared(part)) and found.equal for part in parts)  # type: ignore[arg-type]
 
 
 def _compares_relations(conjunct: Scalar) -> bool:
     """Whether a conjunct compares by order, and not the columns of one relation alone, as far as its names show."""
-    if not (looks_like_band(conjunct) or is_or_of_comparisons(conjunct)):
+    if not (looks_like_band(conjunct) or is_or_of_comparisons(conjunct) or looks_like_keys(conjunct)):
         return False
     return len({column.parts[:-1] or column.parts for column in conjunct.columns}) > 1
 
@@ -89,8 +103,8 @@ def _compares_relations(conjunct: Scalar) -> bool:
 def _describe_comparison(conjunct: Scalar) -> str:
     if is_or_of_comparisons(conjunct):
         return (
-            f"{conjunct.shown}: an OR is no band, since a pair needs to fulfil only one part; write a query for each "
-            "part, and UNION them"
+            f"{conjunct.shown}: an OR is no band, since a pair needs to fulfil only one part; give each part an "
+            "equality of the two sides (docs/key-joins.md)"
         )
     return (
         f"{conjunct.shown} is no condition between the sides of one join: it compares columns of a subquery, or stands "

@@ -146,7 +146,7 @@ class Resolver:
                 columns = self._requested(query) or columns
             else:
                 columns = tuple(
-                    Column(c.name, DeferredType(query, n, partial(self._type, query, n, c)))
+                    Column(c.name, DeferredType(query, n, partial(self._type, query, n, c)), nullable=c.nullable)
                     for n, c in enumerate(columns)
                 )
             self._queries[query] = columns
@@ -293,7 +293,16 @@ class Resolver:
             name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
         except Refused:  # also where only Spark reads the item
             return None
-        return [Column(name, DeferredType(query, number, partial(self._type_of_item, tree.unalias(), sources)))]
+        type_ = DeferredType(query, number, partial(self._type_of_item, tree.unalias(), sources))
+        return [Column(name, type_, nullable=self._is_nullable(tree.unalias(), query, sources))]
+
+    def _is_nullable(self, tree: exp.Expr, query: Project, sources: tuple[Source, ...]) -> bool:
+        """Whether an item may be NULL, or that is not known: a column of a single relation is as nullable as there."""
+        if not isinstance(tree, exp.Column) or any(isinstance(node, Join) for node in query.child.walk()):
+            return True
+        with suppress(Refused):
+            return self.resolve(column_ref(tree), sources)[1].nullable
+        return True
 
     def _type_of_item(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
         try:

@@ -15,6 +15,7 @@ from dovetail.planner.sql.join_scope import JoinScope, ShownColumn, scope_of, sh
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.qualified_names import check_can_qualify, qualify_names
 from dovetail.planner.sql.to_sql import refuse_stars
+from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import bounds
 from dovetail.rules.query.from_items import bare
@@ -80,7 +81,7 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     scope = scope_of(names, block.tree)
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
     relations = {names.fold(source.names[-1]) for source in scope.sources if source.names}
-    columns = {names.fold(column.name) for source in scope.sources for column in source.columns or ()}
+    columns = {names.fold(c.name) for source in scope.sources for c in source.columns or () if _has_fields(c.type)}
     for relation in (scope.sources[column.source].names[-1] for column in scope.hidden):
         if names.fold(relation) in columns:  # a field of the column to Spark, but a column of the relation behind ON
             raise Refused(f"{quote(relation)} is the name of a relation and of a column; give it another alias")
@@ -92,6 +93,10 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     items = expand_items(block.project.items, scope, names)
     on = block.over(where(tree, block.condition), items=items, names=block.project.output)
     return qualify_names(on, owners, relations, names.fold)
+
+
+def _has_fields(type_: SqlType | None) -> bool:
+    return type_ is None or type_.name in ("struct", "map", "array", "variant")
 
 
 def _check_no_star(scalar: Scalar) -> None:
