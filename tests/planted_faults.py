@@ -63,7 +63,7 @@ FAULTS = (
     Fault(
         "what an array has twice is two keys",
         KEYS,
-        "array_distinct(transform({present}",
+        "array_distinct({keys})",
         "(transform({present}",
         "keys",
     ),

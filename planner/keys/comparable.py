@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from dovetail.planner.errors import Refused
-from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.schema import SqlType, sql_type
 
 _HASHED = frozenset(
     "tinyint smallint int bigint decimal float double boolean date timestamp timestamp_ntz string binary interval "
     "array struct".split()
 )
-_NOT_HASHED = re.compile(r"\b(map|variant|collate|char|varchar|void)\b")  # equal values may have other hashes, or none
+_NOT_HASHED = re.compile(r"\b(map|variant|collate|char|void)\b")  # equal values may have other hashes, or none
+_VARCHAR = re.compile(r"varchar\(\d+\)")  # only the length of what is stored differs from STRING
 # What Spark casts a text to that is compared with a value of another type.
 _TEXT_AS = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
@@ -23,7 +24,7 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     FLOAT, too, or as DOUBLE if there is no FLOAT.  Raises ``Refused`` for types whose equal values may be hashed
     differently, and for a text beside another type without ANSI, where Spark reads texts otherwise.
     """
-    known = [type_ for type_ in types if type_ is not None]
+    known = [sql_type(_VARCHAR.sub("string", type_.text)) for type_ in types if type_ is not None]
     if len(known) < len(types):
         raise Refused("the type of an operand is not known")
     for type_ in known:

@@ -54,14 +54,19 @@ def _member(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool]
             return array, value, False
         case "map_contains_key", [map_, value]:
             return map_, value, True
-        case "exists" | "any_match", [array, exp.Lambda() as test] if len(test.expressions) == 1:
+        case "exists", [array, exp.Lambda() as test] if len(test.expressions) == 1:
             name = test.expressions[0].name
             found = compared(test.this)
             for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
-                mentioned = any(node.name == name for node in other.find_all(exp.Identifier))
-                if isinstance(one, exp.Identifier) and one.name == name and not mentioned:
+                if isinstance(one, exp.Identifier) and one.name == name and not _mentions(other, name):
                     return array, other, False
     return None
+
+
+def _mentions(tree: exp.Expression, variable: str) -> bool:
+    """Whether a variable stands in an expression; a qualified column of its name is another thing."""
+    found = (node for node in tree.find_all(exp.Identifier) if node.name.lower() == variable.lower())
+    return any(not (isinstance(node.parent, exp.Column) and node.parent.table) for node in found)
 
 
 def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:

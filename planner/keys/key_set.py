@@ -46,14 +46,11 @@ class KeySet:
 
     def times(self, other: KeySet) -> KeySet:
         """The keys of a conjunction: pairs of keys.  Only the last one has elements."""
-        return KeySet(
-            self.values + other.values,
-            self.required + other.required,
-            self.guards + other.guards,
-            self.elements or other.elements,
-            other.element if other.many else self.element,
-            other.distinct if other.many else self.distinct,
-            other.nulls if other.many else self.nulls,
+        return replace(
+            other if other.many else self,
+            values=self.values + other.values,
+            required=self.required + other.required,
+            guards=self.guards + other.guards,
         )
 
     def guarded(self, *guards: str) -> KeySet:
@@ -66,12 +63,11 @@ class KeySet:
         known = [*self.guards, *(f"{value} IS NOT NULL" for value in self.required)]
         if self.many:
             hashed = f"xxhash64({', '.join((*self.values, self.element))})"
-            if self.distinct:
-                keys = f"transform({self.elements}, {ELEMENT} -> {hashed})"
-            else:
-                known_only = f"filter({self.elements}, {ELEMENT} -> {self.element} IS NOT NULL)"
-                present = self.elements if self.nulls else known_only
-                keys = f"array_distinct(transform({present}, {ELEMENT} -> {hashed}))"
+            present = self.elements
+            if not (self.distinct or self.nulls):
+                present = f"filter({present}, {ELEMENT} -> {self.element} IS NOT NULL)"
+            keys = f"transform({present}, {ELEMENT} -> {hashed})"
+            keys = keys if self.distinct else f"array_distinct({keys})"
         else:
             keys = f"xxhash64({', '.join(self.values)})" if self.values else "0L"
         return f"CASE WHEN {' AND '.join(known)} THEN {keys} END" if known else keys

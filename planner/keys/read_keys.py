@@ -2,8 +2,8 @@
 
     a.email = b.email OR a.phone = b.phone                  two branches, an equality each
     a.kind = 'e' AND a.v = b.email OR a.v = b.phone         a condition of one side guards the keys of its branch
-    a.x = b.x OR b.x IS NULL                                NULL stands for any value
-    (a.x = b.x) IS NOT FALSE                                what NOT IN asks of each pair
+    a.x = b.x OR b.x IS NULL                                NULL means any value
+    (a.x = b.x) IS NOT FALSE                                the test of NOT IN
 
 A branch without a comparison of both sides has one key for all rows that pass its conditions.  Where these are
 conditions of one side, its rows are copied to ``_SPREAD`` keys, so that those of the other side are spread over them.

@@ -122,7 +122,6 @@ class KeyedJoin(RecognizedJoin):
     kind: JoinKind
     schemes: tuple[KeyScheme, ...]
     condition: tuple[Scalar, ...]
-    hints: tuple[SideHint, ...] = ()
 
     @property
     def plain(self) -> Join:

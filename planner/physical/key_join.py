@@ -76,7 +76,7 @@ class Scheme(ABC):
     """The assignment of rows to keys.  ``label``: the operator's name in plans."""
 
     label: ClassVar[str]
-    under: ClassVar[str] = "under keys"  # where rows stand, in notes
+    unit: ClassVar[str] = "keys"  # what rows are copied to, in notes and reasons
 
     @property
     def never_raises(self) -> bool:
@@ -103,12 +103,12 @@ class Scheme(ABC):
     @property
     @abstractmethod
     def copied(self) -> tuple[Side, ...]:
-        """The sides whose rows may go to several bins."""
+        """The sides whose rows may go to several keys."""
 
     @property
     @abstractmethod
     def note(self) -> str:
-        """A note on the bins for plans."""
+        """A note on the keys for plans."""
 
     @abstractmethod
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
@@ -125,7 +125,7 @@ class Scheme(ABC):
 class BandScheme(Scheme):
     """The assignment of rows to bins of a band."""
 
-    under: ClassVar[str] = "in bins"
+    unit: ClassVar[str] = "bins"
     band: Band
 
     @property
@@ -206,9 +206,11 @@ class KeyJoin(Rendered, Physical):
             lines.append(str(self.method))
         if self.equal:
             lines.append("equal columns hashed into the bins, so that rows are sorted by one number")
-        if self.matched:
+        if self.matched and self.kind in ("semi", "anti"):
+            lines.append(f"a semi join over {self.scheme.unit} finds the rows with a match first")
+        elif self.matched:
             who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
-            lines.append(f"{who} only {self.scheme.under} with a match, which the inner join finds first")
+            lines.append(f"{who} only in {self.scheme.unit} with a match, which the inner join finds first")
         return tuple(lines)
 
     def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:

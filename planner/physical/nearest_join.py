@@ -376,7 +376,7 @@ class _Sql:
 
     def matched(self, value: str, column: Column) -> str:
         """A column of the match: in an inner join one that is never NULL stays such a column."""
-        filler = column.type.filler if column.type and self.kind == "inner" and not column.nullable else None
+        filler = column.type.filler if column.type and self.kind == "inner" and not column.may_be_null else None
         return f"coalesce({value}, {filler})" if filler else value
 
 

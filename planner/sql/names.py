@@ -40,7 +40,7 @@ from dovetail.planner.logical.nearest_join import NearestJoin
 from dovetail.planner.logical.placeholder import placeholder
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up, unwrap
-from dovetail.planner.types.schema import Column, DeferredType, SqlType
+from dovetail.planner.types.schema import Column, Deferred, SqlType
 from dovetail.planner.types.typed import type_of
 
 
@@ -124,7 +124,7 @@ class Resolver:
                 if left is None or right is None or len(left) != len(right) or "NAME" in query.keyword.upper():
                     return left and tuple(Column(c.name) for c in left)
                 pairs = enumerate(zip(left, right, strict=True))
-                return tuple(Column(a.name, DeferredType(query, n, partial(_common, a, b))) for n, (a, b) in pairs)
+                return tuple(Column(a.name, Deferred(query, n, partial(_common, a, b))) for n, (a, b) in pairs)
             case Project() as query:
                 found: list[Column] = []
                 for number, item in enumerate(query.items):
@@ -138,27 +138,31 @@ class Resolver:
     def _known(self, query: Logical) -> tuple[Column, ...] | None:
         """Return the columns of a query, from its text if that names all of them, else from the catalog.
 
-        The catalog is also asked for a type that does not follow from the text, once a rule needs it.
+        A type that does not follow from the text comes from the catalog, once a rule needs it.
         """
         if query not in self._queries:
             columns = self.columns(query)
             if columns is None or not all(c.name for c in columns):
                 columns = self._requested(query) or columns
             else:
-                columns = tuple(
-                    Column(c.name, DeferredType(query, n, partial(self._type, query, n, c)), nullable=c.nullable)
-                    for n, c in enumerate(columns)
-                )
+                columns = tuple(self._deferred(query, n, c) for n, c in enumerate(columns))
             self._queries[query] = columns
         return self._queries[query]
 
-    def _type(self, query: Logical, number: int, column: Column) -> SqlType | None:
-        """The type of a column of a query, from its text, else from the catalog."""
-        if column.type is not None:
-            return column.type
-        found = self._requested(query) or ()
-        names = [self.fold(c.name) for c in found]
-        return found[number].type if names[number : number + 1] == [self.fold(column.name)] else None
+    def _deferred(self, query: Logical, number: int, column: Column) -> Column:
+        """A column whose type is found in the text of its query, else by the catalog, as is whether it may be NULL."""
+
+        def requested() -> Column:
+            found = self._requested(query) or ()
+            names = [self.fold(c.name) for c in found]
+            same = names[number : number + 1] == [self.fold(column.name)]
+            return found[number] if same else Column(column.name)
+
+        return Column(
+            column.name,
+            Deferred(query, number, lambda: column.type or requested().type),
+            nullable=Deferred(query, number, lambda: requested().may_be_null),
+        )
 
     def _requested(self, query: Logical) -> tuple[Column, ...] | None:
         """The columns of a query, from the catalog."""
@@ -293,16 +297,7 @@ class Resolver:
             name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
         except Refused:  # also where only Spark reads the item
             return None
-        type_ = DeferredType(query, number, partial(self._type_of_item, tree.unalias(), sources))
-        return [Column(name, type_, nullable=self._is_nullable(tree.unalias(), query, sources))]
-
-    def _is_nullable(self, tree: exp.Expr, query: Project, sources: tuple[Source, ...]) -> bool:
-        """Whether an item may be NULL, or that is not known: a column of a single relation is as nullable as there."""
-        if not isinstance(tree, exp.Column) or any(isinstance(node, Join) for node in query.child.walk()):
-            return True
-        with suppress(Refused):
-            return self.resolve(column_ref(tree), sources)[1].nullable
-        return True
+        return [Column(name, Deferred(query, number, partial(self._type_of_item, tree.unalias(), sources)))]
 
     def _type_of_item(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
         try:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 TEMPORAL = ("date", "timestamp", "timestamp_ntz")
@@ -129,16 +132,16 @@ class SqlType:
 
 
 @dataclass(frozen=True)
-class DeferredType:
-    """The type of column ``number`` of a query, which is found when a rule needs it; ``find`` may ask Spark."""
+class Deferred(Generic[T]):
+    """A fact about column ``number`` of a query, which is found when a rule needs it; ``find`` may ask Spark."""
 
     query: object
     number: int
-    find: Callable[[], SqlType | None] = field(compare=False, repr=False)
+    find: Callable[[], T] = field(compare=False, repr=False)
 
     @cached_property
-    def found(self) -> SqlType | None:
-        """The type; None if unknown."""
+    def found(self) -> T:
+        """The fact."""
         return self.find()
 
 
@@ -146,19 +149,23 @@ class DeferredType:
 class Column:
     """A column of a relation; ``type`` is None if unknown.
 
-    ``field``: what follows the column where a name means a field of it, whose ``type`` it then is.  ``nullable``:
-    whether a row may have no value in it, or that is not known.
+    ``field``: what follows the column where a name means a field of it, whose ``type`` it then is.
     """
 
     name: str
-    typed: SqlType | DeferredType | None = None
+    typed: SqlType | Deferred[SqlType | None] | None = None
     field: tuple[str, ...] = ()
-    nullable: bool = True
+    nullable: bool | Deferred[bool] = True
 
     @property
     def type(self) -> SqlType | None:
         """Its type; None if unknown."""
-        return self.typed.found if isinstance(self.typed, DeferredType) else self.typed
+        return self.typed.found if isinstance(self.typed, Deferred) else self.typed
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether a row may have NULL in it, or that is not known."""
+        return self.nullable.found if isinstance(self.nullable, Deferred) else self.nullable
 
 
 @lru_cache(maxsize=1024)  # tables have many columns of few types

@@ -32,7 +32,7 @@ def with_matches(chosen: KeyJoin, join: Join, place: Place | None, ctx: Context)
     ``join``: the join as written.  ``place``: of the condition that the keys are made of.
     """
     side = " and ".join(chosen.matched)
-    keeps = f"{a(join.kind)} join must keep each {side} row once, and bins copy them"
+    keeps = f"{a(join.kind)} join must keep each {side} row once, and {chosen.scheme.unit} copy them"
     reason = ctx.nonrepeatable_reason(join.left, join.right)
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
@@ -62,7 +62,7 @@ def _check_preserved(join: Join, ctx: Context) -> None:
 
 
 def _check_guards(chosen: KeyJoin, join: Join, ctx: Context) -> None:
-    """Raise ``UnsafeSpeculation`` for a condition that can raise, where one above the join stands before it.
+    """Raise ``UnsafeSpeculation`` for a condition that can raise, where one above the join comes before it.
 
     The inner join evaluates it on rows that the condition above leaves out.  The condition that keys are made of is
     not evaluated where it would raise, since such a row has no key; but of an OR a row may have the key of a branch.

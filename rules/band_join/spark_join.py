@@ -20,10 +20,10 @@ def find_unique_match(join: BandJoin, ctx: Context) -> str | None:
 
 
 def pairwise_plan(
-    rows: int | None, pairs: float | None, name: str = "Spark's own join", *, keyed: bool
+    rows: int | None, pairs: float | None, name: str = "Spark's own join", *, keyed: bool, broadcast: bool = False
 ) -> CandidatePlan:
     """The candidate plan that compares pairs; its time is known only without keys."""
-    seconds = None if keyed else nested_loop_seconds(pairs)
+    seconds = None if keyed else nested_loop_seconds(pairs, broadcast=broadcast)
     return CandidatePlan(f"{name}, {describe_pairs(pairs)}", rows, pairs=pairs, name=name, seconds=seconds, own=True)
 
 

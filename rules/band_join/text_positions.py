@@ -1,6 +1,6 @@
 """Bands over texts: whether the first characters differ, so that bins prune."""
 
-from dovetail.planner.band.condition import IntervalBand, OverlapBand
+from dovetail.planner.band.condition import DistanceBand, OverlapBand
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.logical import BandJoin
 from dovetail.rules.context import Context
@@ -14,8 +14,9 @@ def why_texts_are_alike(join: BandJoin, left: Statistics, right: Statistics, ctx
     if join.band.axis.name != "text" or ctx.force:
         return None
     band = join.band.in_left if isinstance(join.band, OverlapBand) else join.band
-    assert isinstance(band, IntervalBand)  # a distance is arithmetic, which texts have not
-    relation, size, point = (join.left, left, band.point) if band.side == "left" else (join.right, right, band.point)
+    point = band.left if isinstance(band, DistanceBand) else band.point
+    is_left = isinstance(band, DistanceBand) or band.side == "left"
+    relation, size = (join.left, left) if is_left else (join.right, right)
     span = ctx.extent(relation, join.band.axis.real_position(point.text, point.type)) if size.plain else None
     if span is None:
         return f"whether the texts of {point.text} begin with different digits is not known"

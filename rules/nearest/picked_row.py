@@ -176,4 +176,4 @@ def _column(value: Scalar, join: Join, ctx: Context) -> Column:
     found = ctx.scope(join.left, join.right).find(tree) if isinstance(tree, exp.Column) else None
     if found is None or found.column.field:
         return Column("")
-    return Column("", found.column.typed, nullable=found.column.nullable or isinstance(bare(join.right), Join))
+    return Column("", found.column.typed, nullable=isinstance(bare(join.right), Join) or found.column.nullable)

@@ -41,7 +41,7 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
         ShownRelation(
             name,
             tuple(
-                replace(c, nullable=c.nullable or joined)
+                replace(c, nullable=joined or c.nullable)
                 for c in source.columns or ()
                 if used & _references(n, ctx.names.fold(c.name))
             ),

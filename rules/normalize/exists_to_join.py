@@ -40,14 +40,18 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     if not block:
         return None
     candidates = tuple(c for c in block.condition if looks_like_band(c) or looks_like_keys(c))
-    if bounds(candidates) < 2 and not any(map(looks_like_keys, candidates)):
+    if not _has_band_or_keys(candidates):
         return None
     place = candidates[0].place
     try:
         scope = ctx.scope(block.tree, outer=ctx.scope(tree))
         across = tuple(c for c in candidates if len(scope.bind(c).levels) > 1)
-        if bounds(across) < 2 and not any(map(looks_like_keys, across)):
+        if not _has_band_or_keys(across):
             return None
         return exists_as_join(test, block, tree, ctx)
     except Refused as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
+
+
+def _has_band_or_keys(conjuncts: tuple[Scalar, ...]) -> bool:
+    return bounds(conjuncts) >= 2 or any(map(looks_like_keys, conjuncts))
