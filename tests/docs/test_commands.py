@@ -1,21 +1,18 @@
-"""The pages that a program writes from the code are current: commands, arguments and options; packages."""
+"""The pages that a program writes from the code are current: commands, packages, and the table of shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from docs.programs.__main__ import DOCS, PAGES
 from docs.programs.commands import commands
-from docs.programs.packages import packages
-
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 
-@pytest.mark.parametrize(("name", "write"), [("commands.md", commands), ("packages.md", packages)])
+@pytest.mark.parametrize(("name", "write"), PAGES.items(), ids=PAGES)
 def test_the_page_is_current(request: pytest.FixtureRequest, name: str, write: Callable[[], str]) -> None:
-    page = REFERENCE / name
+    page = DOCS / name
     if request.config.getoption("--update-plans"):
         page.write_text(write(), encoding="utf-8")
     assert page.read_text(encoding="utf-8") == write(), "`python -m docs.programs` writes the page again"
