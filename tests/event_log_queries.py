@@ -16,6 +16,10 @@ TABLES = {
     "timestamp_seconds(id * 300 + 900) AS finish FROM range(200)",
     "facts": "SELECT id, if(id % 20 < 19, 1, id) AS k, id * 7 % 1000 AS x FROM range({hot})",
     "other_facts": "SELECT id, if(id % 20 < 19, 1, id) AS k, id * 11 % 1000 AS y FROM range({hot})",
+    "people": "SELECT id, if(id % 2 = 0, 'e', 'p') AS kind, concat('a', id) AS email, concat('b', id) AS phone, "
+    "array(id, id + 1) AS items FROM range(600)",
+    "leads": "SELECT id, if(id % 5 > 0, concat('a', id * 2), NULL) AS email, concat('b', id * 3) AS phone, "
+    "array(id, id + 7) AS items, map(concat('a', id), id) AS labels FROM range(200)",
 }
 
 _NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
@@ -147,6 +151,30 @@ PLANTED = {
         "band",
         _SKEWED,
     ),
+}
+
+# Joins that Dovetail takes by keys, and one that it leaves to Spark; tests/event_logs/keys.zstd has them.
+KEYED = {
+    name: Query(f"SELECT * FROM people p {join} leads l ON {condition}", _NESTED, columns, verdict)
+    for name, join, condition, columns, verdict in (
+        ("or", "JOIN", "p.email = l.email OR p.phone = l.phone", ("email", "phone"), "keys"),
+        (
+            "guards",
+            "LEFT JOIN",
+            "p.kind = 'e' AND p.email = l.email OR p.kind = 'p' AND p.phone = l.phone",
+            ("kind", "email", "phone"),
+            "keys",
+        ),
+        ("in_columns", "LEFT SEMI JOIN", "p.email IN (l.email, l.phone)", ("email", "phone"), "keys"),
+        ("element", "JOIN", "array_contains(l.items, p.id)", ("items", "id"), "keys"),
+        ("lambda", "JOIN", "exists(l.items, e -> e = p.id)", ("items", "id"), "keys"),
+        ("map_key", "JOIN", "map_contains_key(l.labels, p.email)", ("labels", "email"), "keys"),
+        ("arrays", "LEFT ANTI JOIN", "arrays_overlap(p.items, l.items)", ("items",), "keys"),
+        ("intersection", "JOIN", "size(array_intersect(p.items, l.items)) > 0", ("items",), "keys"),
+        ("any", "LEFT JOIN", "p.email = l.email OR l.email IS NULL", ("email",), "keys"),
+        ("not_false", "LEFT ANTI JOIN", "(p.email = l.email) IS NOT FALSE", ("email",), "keys"),
+        ("unequal_branch", "JOIN", "p.email = l.email OR p.phone <> l.phone", ("email", "phone"), "no"),
+    )
 }
 
 ORDINARY = {

@@ -30,10 +30,10 @@ from dovetail.optimizer.advise.event_log.report import Reported
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.planning import plan_sql
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
-from event_log_queries import ORDINARY, PLANTED
+from event_log_queries import KEYED, ORDINARY, PLANTED
 
 LOGS = Path(__file__).parents[1] / "event_logs"
-ADAPTIVE, PLAIN = LOGS / "eventlog_v2_planted", LOGS / "without_adaptive.zstd"
+ADAPTIVE, PLAIN, KEYS = LOGS / "eventlog_v2_planted", LOGS / "without_adaptive.zstd", LOGS / "keys.zstd"
 CATALOG = """
 [tables.points]
 rows = 1_000_000
@@ -50,7 +50,22 @@ columns = { id = "BIGINT", k = "BIGINT", x = "BIGINT" }
 [tables.other_facts]
 rows = 1_000_000
 columns = { id = "BIGINT", k = "BIGINT", y = "BIGINT" }
+
+[tables.people]
+rows = 1_000_000
+columns = { id = "BIGINT", kind = "STRING", email = "STRING", phone = "STRING", items = "ARRAY<BIGINT>" }
+
+[tables.leads]
+rows = 1_000_000
+columns = { id = "BIGINT", email = "STRING", phone = "STRING", items = "ARRAY<BIGINT>", labels = "MAP<STRING,BIGINT>" }
 """
+WHERE = [
+    *((ADAPTIVE, name) for name in PLANTED),
+    *((PLAIN, name) for name in PLANTED),
+    *((KEYS, name) for name in KEYED),
+]
+QUERIES = PLANTED | KEYED
+VERDICTS = {"band": ("yes", "band join"), "nearest": ("yes", "nearest rows"), "keys": ("yes", "join by keys")}
 
 
 @cache
@@ -69,15 +84,13 @@ def text_of(log: Path) -> bytes:
     return zstandard.ZstdDecompressor().stream_reader(data.read_bytes()).read()
 
 
-@pytest.mark.parametrize("log", [ADAPTIVE, PLAIN], ids=["adaptive", "plain"])
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize(("log", "name"), WHERE, ids=[f"{log.stem}-{name}" for log, name in WHERE])
 def test_each_planted_join_is_found_with_its_condition(log: Path, name: str) -> None:
-    query, finding = PLANTED[name], findings(log)[name].finding
+    query, finding = QUERIES[name], findings(log)[name].finding
     assert finding.join.node == query.node
     condition = finding.join.complete_condition
     assert [column for column in query.columns if not re.search(rf"\b{column}#\d", condition)] == []
-    expected = {"band": ("yes", "band join"), "nearest": ("yes", "nearest rows"), "no": ("no", "")}[query.verdict]
-    assert (finding.verdict.answer, finding.verdict.rewriting) == expected
+    assert (finding.verdict.answer, finding.verdict.rewriting) == VERDICTS.get(query.verdict, ("no", ""))
     assert finding.stages
     assert finding.seconds > 0
     assert None not in finding.rows
@@ -89,11 +102,12 @@ def test_no_ordinary_join_is_found(log: Path) -> None:
     assert [name for name in findings(log) if name not in PLANTED] == []
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", QUERIES)
 def test_the_verdict_is_that_of_the_planner(name: str, tmp_path: Path) -> None:
     (tmp_path / "planted.toml").write_text(CATALOG)
-    plan = plan_sql(PLANTED[name].text, read_catalog(tmp_path / "planted.toml"), Options(force=True))
-    assert plan.rewritten is (findings(ADAPTIVE)[name].finding.verdict.answer == "yes")
+    plan = plan_sql(QUERIES[name].text, read_catalog(tmp_path / "planted.toml"), Options(force=True))
+    log = KEYS if name in KEYED else ADAPTIVE
+    assert plan.rewritten is (findings(log)[name].finding.verdict.answer == "yes")
 
 
 def test_rows_and_task_time_are_those_of_the_log() -> None:
@@ -291,10 +305,10 @@ def test_the_report_fits_80_columns_and_repeats_no_join(capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert lines[-4:] == [
-        "24 more joins with less task time; --json prints all of them.",
+        "35 more joins with less task time; --json prints all of them.",
         "",
         lines[-2],
-        "44 joins that Spark runs badly; Dovetail takes 34 of them.",
+        "55 joins that Spark runs badly; Dovetail takes 44 of them.",
     ]
     assert run(ADAPTIVE) == 0
     out = capsys.readouterr().out

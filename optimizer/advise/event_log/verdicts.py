@@ -1,7 +1,8 @@
 """Decides from a physical plan whether Dovetail would take a join: ``((x#6L >= lo#16L) AND (x#6L <= hi#17L))``.
 
 The condition of a physical plan is nearly SQL.  Attributes get names that SQL can read, each side of the join is known
-by the attributes below it, and the one reader of bands (``dovetail.planner.band``) does the rest.
+by the attributes below it, and the readers of bands and of keys (``dovetail.planner.band``, ``dovetail.planner.keys``)
+do the rest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sqlglot import exp
 from dovetail.optimizer.advise.event_log.join_nodes import JoinText
 from dovetail.optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attribute_types, attributes
 from dovetail.optimizer.advise.event_log.rankings import Extreme, numbers, ranking_by_bound, ranking_by_distance
+from dovetail.optimizer.advise.remedies import REMEDIES
 from dovetail.planner.band.comparisons import comparisons, is_or_of_comparisons
 from dovetail.planner.band.condition import Band, DistanceBand
 from dovetail.planner.band.linear import ConditionScope, Side
@@ -23,11 +25,21 @@ from dovetail.planner.conditions.compared import compared
 from dovetail.planner.conditions.normal_form import normal_form
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, canonical
+from dovetail.planner.keys.key_set import KeyScheme
+from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
 from dovetail.planner.types.schema import SqlType, sql_type
 from dovetail.planner.types.typed import type_of
 
 _HOT_KEY = "One key has most of the rows: look whether it is a default that should match nothing."
 _LONGEST = 20_000
+# What a physical plan writes otherwise than SQL: the spelling of the plan, and that of SQL.
+_SPELLINGS = (
+    (r"\blambdafunction\((.*?), lambda (\w+#\d+)L?, false\)", r"\2 -> \1"),
+    (r"\blambda (?=\w+#)", ""),
+    (r"\barray_contains\(map_keys\(([^()]*)\), ", r"map_contains_key(\1, "),
+    (r"(\bsize\(.*), (?:true|false)\) > ", r"\1) > "),
+    (r" <=> false\)", " IS FALSE)"),
+)
 
 Answer = Literal["yes", "no", "cannot tell"]
 
@@ -77,6 +89,11 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
         text = ", and ".join(_named(_describe(band)) for band in bands)
         guess = " The columns have to be numbers, dates or times." if names.assumed else ""
         return Verdict("yes", "band join", f"{text}.{guess}")
+    keys, no_keys = _read_keys(conjuncts, names.scope())
+    if keys:
+        guess = " The plan does not show the types of all columns." if names.assumed else ""
+        return Verdict("yes", "join by keys", f"{_named(str(keys))} gives the rows of both sides keys.{guess}")
+    refusals += no_keys
     unknown = names.unplaced or next((no.reason for no in refusals if no.reason.endswith("is not known")), "")
     if unknown:
         raise Refused(unknown)
@@ -88,9 +105,21 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
         return Verdict("yes", "least or greatest value", f"{what}, and the join returns no column of a match.")
     if refusals:
         return Verdict("no", "", f"{_sentence(_named((one_sided or refusals[0]).reason))}.")
-    if any(is_or_of_comparisons(conjunct) for conjunct in conjuncts):
-        return Verdict("no", "", "The condition is an OR, so rows may match outside the band.")
+    if any(map(is_or_of_comparisons, conjuncts)):
+        return Verdict("no", "", f"The condition is an OR. {REMEDIES['or_condition']}")
     return Verdict("no", "", "The condition does not compare two columns by order, so there is no band.")
+
+
+def _read_keys(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[KeyScheme | None, tuple[Refused, ...]]:
+    """The keys of the first conjunct that has some, and why those before it that look like it have none."""
+    refusals: tuple[Refused, ...] = ()
+    for conjunct in filter(looks_like_keys, conjuncts):
+        try:
+            if keys := read_keys(conjunct, scope):
+                return keys, refusals
+        except Refused as no:
+            refusals += (Refused(f"{conjunct.shown}: {no.reason}"),)
+    return None, refusals
 
 
 def _describe(band: Band) -> str:
@@ -132,6 +161,8 @@ class _Names:
 
     def sql(self, condition: str) -> str:
         """A condition with names and literals as SQL has them."""
+        for plan, text in _SPELLINGS:
+            condition = re.sub(plan, text, condition)
         text = ATTRIBUTE.sub(lambda m: f"{re.sub(r'[^A-Za-z0-9_]', '_', m[1]) or 'c'}__{m[2]}", condition)
         text = re.sub(r"(?<![\w'-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)(?![\w'])", r"TIMESTAMP '\1'", text)
         return re.sub(r"(?<![\w'-])(\d{4}-\d\d-\d\d)(?![\w' ]\d|')", r"DATE '\1'", text)
@@ -143,6 +174,8 @@ class _Names:
     def _side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
         sides: set[Side] = set()
         for column in tree.find_all(exp.Column):
+            if _is_literal(column):
+                continue
             number = _number(column.name)
             left, right = (number in side for side in self._sides)
             if left == right:
@@ -153,6 +186,8 @@ class _Names:
         return "both" if len(sides) > 1 else next(iter(sides), None)
 
     def _type(self, tree: exp.Expression) -> SqlType | None:
+        if _is_literal(tree):
+            return sql_type("string")
         if isinstance(tree, exp.Column):
             logged = self._types.get(_number(tree.name))
             return sql_type(logged) if logged else self._assumed
@@ -164,6 +199,11 @@ class _Names:
 
 def _number(name: str) -> int:
     return int(name.rpartition("__")[2]) if name.rpartition("__")[2].isdigit() else -1
+
+
+def _is_literal(tree: exp.Expression) -> bool:
+    """Whether a name is a text: plans write no quotes around it, and each attribute with its number."""
+    return isinstance(tree, exp.Column) and not tree.table and _number(tree.name) < 0
 
 
 def _named(reason: str) -> str:
