@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 PROGRAMS = (
-    "planning", "first_plans", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams", "event_logs",
-    "estimates", "savings", "programs", "sail",
+    "planning", "first_plans", "again", "tpch", "band_join", "keys", "self_join", "nearest", "lookup", "streams",
+    "event_logs", "estimates", "savings", "programs", "sail",
 )  # fmt: skip
 
 

@@ -38,13 +38,19 @@ DRIVER_MEMORY = "8g"
 console = Console()
 
 
-def arguments(program: str, purpose: str, parts: Sequence[str] = ()) -> argparse.Namespace:
-    """Read the command line that all benchmarks share; one that has parts lets the caller choose among them."""
+def arguments(
+    program: str,
+    purpose: str,
+    parts: Sequence[str] = (),
+    more: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
+) -> argparse.Namespace:
+    """Read the command line that all benchmarks share, with the parts to choose among, and more arguments."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{program}", description=purpose)
     parser.add_argument("--quick", action="store_true", help="small data, few rounds: does the program work?")
     if parts:
         parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(parts)}; all if none is named")
         parser.add_argument("--long", action="store_true", help="also what others take minutes for")
+    more(parser)
     args = parser.parse_args()
     if unknown := [part for part in getattr(args, "parts", ()) if part not in parts]:
         parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(parts)}")
