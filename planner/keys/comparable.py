@@ -24,7 +24,7 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     FLOAT, too, or as DOUBLE if there is no FLOAT.  Raises ``Refused`` for types whose equal values may be hashed
     differently, and for a text beside another type without ANSI, where Spark reads texts otherwise.
     """
-    known = [sql_type(_VARCHAR.sub("string", type_.text)) for type_ in types if type_ is not None]
+    known = [without_length(type_) for type_ in types if type_ is not None]
     if len(known) < len(types):
         raise Refused("the type of an operand is not known")
     for type_ in known:
@@ -43,3 +43,8 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     if ansi and len(set(others)) == 1 and (others[0].numeric or others[0].name in _TEXT_AS):
         return "DOUBLE" if others[0].numeric else _TEXT_AS[others[0].name]
     raise Refused(f"Spark compares {' with '.join(map(str, dict.fromkeys(known)))} by a cast")
+
+
+def without_length(type_: SqlType) -> SqlType:
+    """A type with STRING in the place of VARCHAR."""
+    return sql_type(_VARCHAR.sub("string", type_.text))

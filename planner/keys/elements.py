@@ -41,7 +41,8 @@ def tests_elements(tree: exp.Expr) -> bool:
     return bool(_member(tree) or _overlap(tree))  # type: ignore[arg-type]
 
 
-def _call(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:
+def call_of(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:
+    """The name of a call, in lower case, and its arguments; no name for anything else."""
     if isinstance(tree, exp.Anonymous) and isinstance(tree.this, str):
         return tree.this.lower(), tree.expressions
     return "", []
@@ -49,7 +50,7 @@ def _call(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:
 
 def _member(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:
     """The array and the value of a test whether the one has the other; True where the array is the keys of a map."""
-    match _call(tree):
+    match call_of(tree):
         case "array_contains", [array, value]:
             return array, value, False
         case "map_contains_key", [map_, value]:
@@ -71,13 +72,13 @@ def _mentions(tree: exp.Expression, variable: str) -> bool:
 
 def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:
     """The arrays of a test whether they have an element in common; True where NULL counts as one."""
-    match _call(tree):
+    match call_of(tree):
         case "arrays_overlap", [one, other]:
             return one, other, False
     if isinstance(tree, exp.GT) and isinstance(tree.expression, exp.Literal) and tree.expression.name == "0":
-        match _call(without_parentheses(tree.this)):
+        match call_of(without_parentheses(tree.this)):
             case (("size" | "cardinality" | "array_size"), [inner]):
-                match _call(without_parentheses(inner)):
+                match call_of(without_parentheses(inner)):
                     case "array_intersect", [one, other]:
                         return one, other, True
     return None
@@ -93,7 +94,7 @@ def _one_of(tree: exp.In, scope: ConditionScope) -> Sides | None:
     cast = common_cast(types, ansi=scope.ansi)
     value = key_value(tree.this, cast, scope)
     items = ", ".join(key_value(item, cast, scope) for item in tree.expressions)
-    return _on_sides(side, KeySet((value,), (value,)), KeySet(elements=f"array({items})"))
+    return on_sides(side, KeySet((value,), (value,)), KeySet(elements=f"array({items})"))
 
 
 def _contained(array: exp.Expression, value: exp.Expression, scope: ConditionScope, *, of_keys: bool) -> Sides | None:
@@ -103,7 +104,7 @@ def _contained(array: exp.Expression, value: exp.Expression, scope: ConditionSco
     cast = common_cast((_element(array, scope), type_of(value, scope.type_of)), ansi=scope.ansi)
     one, text = key_value(value, cast, scope), key_value(array, "", scope)
     elements = KeySet(elements=f"map_keys({text})" if of_keys else text, element=cast_to(ELEMENT, cast))
-    return _on_sides(side, KeySet((one,), (one,)), elements)
+    return on_sides(side, KeySet((one,), (one,)), elements)
 
 
 def _overlapping(one: exp.Expression, other: exp.Expression, scope: ConditionScope, *, nulls: bool) -> Sides | None:
@@ -133,5 +134,6 @@ def _element(array: exp.Expression, scope: ConditionScope) -> SqlType | None:
     return None
 
 
-def _on_sides(side: str, one: KeySet, other: KeySet) -> Sides:
+def on_sides(side: str, one: KeySet, other: KeySet) -> Sides:
+    """The keys of a side and those of the other one, those of the left side first."""
     return (one, other) if side == "left" else (other, one)

@@ -5,6 +5,7 @@ that a pair that satisfies the condition shares exactly one key, and that no row
 
     a.x = b.x                        {x}                           {x}
     array_contains(b.items, a.x)     {x}                           its distinct items
+    startswith(a.path, b.prefix)     its first 0, 1, 2, … bytes    the first bytes, as many as one of these lengths
     A OR B                           (0, key by A), (1, key by B)  the same; the first branch that is TRUE counts
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from dovetail.planner.expr import Scalar
 
 ELEMENT = "__dt_e"  # the variable of an element in a lambda; no name outside is read in its place
+LEVELS = "__dt_levels"  # stands for the array of ``levels``
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class KeySet:
 
     ``element``: an element as it is hashed; ``distinct``: no element is NULL, and none is there twice.  A row has no
     key where one of the ``required`` values, or an element, is NULL, or a guard is not TRUE.  ``nulls``: a NULL among
-    the elements is a key, too, as for ``array_intersect``.
+    the elements is a key, too, as for ``array_intersect``.  ``levels``: the lengths to which prefixes are cut, 0 first;
+    ``length``: that of the prefix of a row, by which they are chosen.
     """
 
     values: tuple[str, ...] = ()
@@ -33,11 +36,18 @@ class KeySet:
     element: str = ELEMENT
     distinct: bool = False
     nulls: bool = False
+    length: str = ""
+    levels: tuple[int, ...] = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
     @property
     def many(self) -> bool:
         """Whether a row may have several keys."""
         return bool(self.elements)
+
+    @property
+    def copies(self) -> int:
+        """How many keys a row has, at most; 1 where that depends on the elements of an array."""
+        return len(self.levels) if LEVELS in self.elements else 1
 
     @property
     def is_constant(self) -> bool:
@@ -51,6 +61,7 @@ class KeySet:
             values=self.values + other.values,
             required=self.required + other.required,
             guards=self.guards + other.guards,
+            length=self.length or other.length,
         )
 
     def guarded(self, *guards: str) -> KeySet:
@@ -70,7 +81,8 @@ class KeySet:
             keys = keys if self.distinct else f"array_distinct({keys})"
         else:
             keys = f"xxhash64({', '.join(self.values)})" if self.values else "0L"
-        return f"CASE WHEN {' AND '.join(known)} THEN {keys} END" if known else keys
+        text = f"CASE WHEN {' AND '.join(known)} THEN {keys} END" if known else keys
+        return text.replace(LEVELS, f"array({', '.join(map(str, self.levels))})")
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,22 @@ class KeyScheme:
     def copies(self, side: str) -> bool:
         """Whether rows of a side may have several keys."""
         return len(self.branches) > 1 or self.key_sets(side)[0].many
+
+    @property
+    def lengths(self) -> tuple[tuple[int, str, str], ...]:
+        """The lengths of prefixes that keys depend on, as SQL, each with the number of its branch and its side."""
+        branches = enumerate(self.branches)
+        found = (
+            (n, side, keys.length) for n, one in branches for side, keys in (("left", one.left), ("right", one.right))
+        )
+        return tuple(one for one in found if one[2])
+
+    def with_levels(self, number: int, levels: tuple[int, ...]) -> KeyScheme:
+        """The same with the prefixes of a branch cut to other lengths."""
+        branch = self.branches[number]
+        left, right = (replace(keys, levels=levels) for keys in (branch.left, branch.right))
+        new = replace(branch, left=left, right=right)
+        return replace(self, branches=(*self.branches[:number], new, *self.branches[number + 1 :]))
 
 
 def all_keys(scheme: KeyScheme, side: str) -> str:

@@ -4,6 +4,7 @@
     a.kind = 'e' AND a.v = b.email OR a.v = b.phone         a condition of one side guards the keys of its branch
     a.x = b.x OR b.x IS NULL                                NULL means any value
     (a.x = b.x) IS NOT FALSE                                the test of NOT IN
+    startswith(a.path, b.prefix)                            the first bytes
 
 A branch without a comparison of both sides has one key for all rows that pass its conditions.  Where these are
 conditions of one side, its rows are copied to ``_SPREAD`` keys, so that those of the other side are spread over them.
@@ -21,9 +22,10 @@ from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, columns_in, sql, without_parentheses
 from dovetail.planner.keys.comparable import common_cast
-from dovetail.planner.keys.elements import read_elements, tests_elements
+from dovetail.planner.keys.elements import Sides, read_elements, tests_elements
 from dovetail.planner.keys.key_set import Branch, KeyScheme, KeySet
 from dovetail.planner.keys.operands import key_value
+from dovetail.planner.keys.prefixes import read_prefix, tests_prefix
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.typed import type_of
 
@@ -33,7 +35,7 @@ _SIDES: tuple[Side, Side] = ("left", "right")
 
 
 def read_keys(conjunct: Scalar, scope: ConditionScope) -> KeyScheme | None:
-    """Return the keys of a conjunct; None if it is no OR, and no test of an array.
+    """Return the keys of a conjunct; None if it is no OR, and no test of an array or a prefix.
 
     Raises ``Refused`` for an OR of which one branch may hold for rows that share no key.
     """
@@ -41,7 +43,7 @@ def read_keys(conjunct: Scalar, scope: ConditionScope) -> KeyScheme | None:
         return None
     branches = list(_branches(tree, scope))
     if len(branches) == 1:
-        elements = read_elements(branches[0], scope)
+        elements = _read_several(branches[0], scope)
         return elements and KeyScheme(conjunct, (Branch(*elements),))
     if len(branches) > _MOST_BRANCHES:
         raise Refused(f"it has {len(branches)} branches, and each would copy every row")
@@ -57,14 +59,19 @@ def looks_like_keys(conjunct: Scalar) -> bool:
     if isinstance(tree, exp.Or):
         branches = list(_flat(tree, exp.Or))
         return any(map(_has_equality, branches)) and all(_has_equality(b) or not _is_ordered(b) for b in branches)
-    return tests_elements(tree) or _or_null(tree) is not None
+    return tests_elements(tree) or tests_prefix(tree) or _or_null(tree) is not None
 
 
 def _has_equality(tree: exp.Expression) -> bool:
-    """Whether a branch may have an equality of two columns, or one with the elements of an array."""
+    """Whether a branch may have an equality of two columns, or one with the elements of an array, or a prefix."""
     equalities = tree.find_all(exp.EQ, exp.NullSafeEQ)
-    calls = tree.find_all(exp.In, exp.Anonymous)
-    return any(map(_compares_columns, equalities)) or any(map(tests_elements, calls))
+    others = list(tree.find_all(exp.In, exp.Anonymous, exp.Like))
+    return any(map(_compares_columns, equalities)) or any(map(tests_elements, others)) or any(map(tests_prefix, others))
+
+
+def _read_several(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
+    """The keys of a comparison of which a row has several keys."""
+    return read_elements(tree, scope) or read_prefix(tree, scope)
 
 
 def _is_ordered(tree: exp.Expression) -> bool:
@@ -149,7 +156,7 @@ def _or_null(tree: exp.Expression) -> tuple[exp.Expression, tuple[exp.Expression
 
 
 def _read_branch(branch: exp.Expression, whole: exp.Expression, scope: ConditionScope) -> Branch:
-    """The keys of a branch: its equalities, at most one comparison with the elements of an array, and its guards."""
+    """The keys of a branch: its equalities, at most one comparison by several keys, and its guards."""
     sides, elements = (KeySet(), KeySet()), None
     guards: dict[Side, list[exp.Expression]] = {"left": [], "right": []}
     refused: Refused | None = None
@@ -163,7 +170,7 @@ def _read_branch(branch: exp.Expression, whole: exp.Expression, scope: Condition
                 if equal := _equality(part, inside):
                     sides = sides[0].times(equal[0]), sides[1].times(equal[1])
                 elif elements is None:
-                    elements = read_elements(part, inside)
+                    elements = _read_several(part, inside)
             except Refused as no:
                 refused = no
     if elements:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sqlglot import exp
+
 from dovetail.planner.band.linear import Side
 from dovetail.planner.expr import Scalar
 from dovetail.planner.keys.key_set import KeyScheme
@@ -36,7 +38,7 @@ class KeySets(Scheme):
 
     @property
     def never_raises(self) -> bool:
-        return all(len(scheme.branches) == 1 for scheme in self.schemes)
+        return all(len(s.branches) == 1 and not s.conjunct.tree.find(exp.Like) for s in self.schemes)
 
     def __str__(self) -> str:
         return " AND ".join(map(str, self.schemes))

@@ -83,6 +83,10 @@ def type_of(
             found = _BIGINT if whole else None
         case exp.Round():
             found = _plain(of(tree.this))
+        case exp.DPipe():
+            found = _text([tree.this, tree.expression], of)
+        case exp.Anonymous() if isinstance(tree.this, str) and tree.this.lower() == "concat":
+            found = _text(tree.expressions, of)
     return found or known(tree)
 
 
@@ -141,6 +145,12 @@ def _aggregated(tree: exp.Expression, of: SqlType | None) -> SqlType | None:
 
 def _decimal(precision: int, scale: int) -> SqlType:
     return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
+
+
+def _text(parts: list[exp.Expression], of: Callable[[exp.Expression], SqlType | None]) -> SqlType | None:
+    """The type of texts one after another, none of which has a collation."""
+    types = {type_.text if (type_ := of(part)) else "" for part in parts}
+    return SqlType("string") if types == {"string"} else None
 
 
 def _plain(type_: SqlType | None) -> SqlType | None:

@@ -13,6 +13,7 @@ from dovetail.planner.catalog.cost import (
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.explain.records import CandidatePlan
 from dovetail.planner.keys.key_set import KeyScheme, all_keys
+from dovetail.planner.keys.prefixes import choose_levels
 from dovetail.planner.logical import KeyedJoin
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
@@ -42,7 +43,8 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.schemes[0]}: {reason}", place, "few_rows")
         return Spark(join.plain)
     own = _own_join(join, left, right, ctx)
-    candidates = [_candidate(scheme, join, left, right, ctx) for scheme in join.schemes]
+    schemes = [_with_levels(scheme, join, ctx) for scheme in join.schemes]
+    candidates = [_candidate(scheme, join, left, right, ctx) for scheme in schemes]
     seconds = [inf if one.seconds is None else one.seconds for one in candidates]
     best = seconds.index(min(seconds))
     found = candidates[best]
@@ -52,13 +54,22 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
         ctx.choose(own, *candidates)
         return Spark(join.plain)
     ctx.choose(found, *(other for other in candidates if other is not found), own)
-    scheme = join.schemes[best]
+    scheme = schemes[best]
     chosen = KeyJoin(join.left, join.right, join.kind, KeySets((scheme,)), join.condition)
     return with_matches(chosen, join.plain, scheme.conjunct.place, ctx) if chosen.matched else chosen
 
 
 def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:
     return any(scheme.copies(side) for side in preserved_sides(join.kind))
+
+
+def _with_levels(scheme: KeyScheme, join: KeyedJoin, ctx: Context) -> KeyScheme:
+    """A scheme with the lengths that prefixes have in a sample; any others are right, too."""
+    for number, side, length in scheme.lengths:
+        sample = ctx.samples(((join.left if side == "left" else join.right, length),), KEY_SAMPLE)
+        if sample and (lengths := [int(row[0]) for row in sample[0] if row[0] is not None]):
+            scheme = scheme.with_levels(number, choose_levels(lengths))
+    return scheme
 
 
 def _stopping_at_a_match(own: CandidatePlan, found: CandidatePlan, join: KeyedJoin, left: Statistics) -> CandidatePlan:
@@ -82,7 +93,7 @@ def _candidate(scheme: KeyScheme, join: KeyedJoin, left: Statistics, right: Stat
     """The join over the keys of one conjunct, with the pairs that share a key as a sample of both sides has them."""
     name = f"keys of {scheme}"
     sides = (("left", join.left, left), ("right", join.right, right))
-    copies = [estimate_copies(size, len(scheme.key_sets(side))) for side, _, size in sides]
+    copies = [estimate_copies(size, sum(one.copies for one in scheme.key_sets(side))) for side, _, size in sides]
     samples = None
     if left.plain and right.plain and left.rows and right.rows:
         samples = ctx.samples(tuple((relation, all_keys(scheme, side)) for side, relation, _ in sides), KEY_SAMPLE)
