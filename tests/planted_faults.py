@@ -30,6 +30,8 @@ EXTREMES = "rules/nearest/extremes.py"
 JOIN = "planner/physical/key_join.py"
 KEY_SETS = "planner/physical/key_sets.py"
 KEYS = "planner/keys/key_set.py"
+PREFIXES = "planner/keys/prefixes.py"
+MASKS = "planner/keys/masks.py"
 OVERLAP = "planner/physical/overlap_band_join.py"
 SUMS = "planner/physical/band_aggregate.py"
 WIDTHS = "planner/band/bins.py"
@@ -72,6 +74,18 @@ FAULTS = (
         KEYS,
         "{' AND '.join(known)} THEN",
         "NOT ({' AND '.join(known)}) THEN",
+        "keys",
+    ),
+    Fault(
+        "a text has no key of its whole length", PREFIXES, "<= octet_length({whole})", "< octet_length({whole})", "keys"
+    ),
+    Fault("wildcards count as what they are", PREFIXES, "THEN {plain} ELSE", "THEN {start} ELSE", "keys"),
+    Fault("NULL means any value of one side alone", MASKS, "if side in column.nulls]", "if side == 'left']", "keys"),
+    Fault(
+        "a value that the other side does not have is hashed",
+        MASKS,
+        "if 1 << n in bits else known",
+        "if False else known",
         "keys",
     ),
     Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),

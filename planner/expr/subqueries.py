@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dovetail.planner.expr.scalar import HOLE, HOLES, Scalar
+from sqlglot import exp
+
+from dovetail.planner.expr.scalar import HOLE, HOLES, Scalar, sql
 from dovetail.planner.expr.tokens import Tokens, tokenize
 from dovetail.planner.tree import Node
 
@@ -25,11 +27,21 @@ class Subquery:
 
 
 class SubqueryTest(NamedTuple):
-    """``[NOT] EXISTS (query)``, or with a ``value`` ``value [NOT] IN (query)``."""
+    """``[NOT] EXISTS (query)``, or with a ``value``, which may be ``(x, y)``, ``value [NOT] IN (query)``."""
 
     value: Scalar | None
     negated: bool
     query: Node
+
+    @property
+    def values(self) -> tuple[Scalar, ...]:
+        """The values of which IN compares each with its column."""
+        if self.value is None:
+            return ()
+        tree = self.value.known
+        if not isinstance(tree, exp.Tuple):
+            return (self.value,)
+        return tuple(Scalar(sql(one), (), self.value.place) for one in tree.expressions)
 
     def __str__(self) -> str:
         return ("NOT " if self.negated else "") + ("IN" if self.value else "EXISTS")

@@ -5,6 +5,7 @@ that a pair that satisfies the condition shares exactly one key, and that no row
 
     a.x = b.x                        {x}                           {x}
     array_contains(b.items, a.x)     {x}                           its distinct items
+    a.x = b.x OR b.x IS NULL         (0, x), (1)                   (0, x), or (1) for NULL
     startswith(a.path, b.prefix)     its first 0, 1, 2, … bytes    the first bytes, as many as one of these lengths
     A OR B                           (0, key by A), (1, key by B)  the same; the first branch that is TRUE counts
 """
@@ -25,8 +26,8 @@ class KeySet:
 
     ``element``: an element as it is hashed; ``distinct``: no element is NULL, and none is there twice.  A row has no
     key where one of the ``required`` values, or an element, is NULL, or a guard is not TRUE.  ``nulls``: a NULL among
-    the elements is a key, too, as for ``array_intersect``.  ``levels``: the lengths to which prefixes are cut, 0 first;
-    ``length``: that of the prefix of a row, by which they are chosen.
+    the elements is a key, too, as for ``array_intersect``.  ``levels``: the numbers in ``LEVELS``, such as the lengths
+    to which prefixes are cut, 0 first; ``length``: that of the prefix of a row, by which they are chosen.
     """
 
     values: tuple[str, ...] = ()
@@ -96,13 +97,13 @@ class Branch:
 
 @dataclass(frozen=True)
 class KeyScheme:
-    """The keys of a conjunct, for each of its branches; a conjunct without OR has one."""
+    """The keys of a conjunct, or of several together, for each branch of an OR; without OR there is one."""
 
-    conjunct: Scalar
+    conjuncts: tuple[Scalar, ...]
     branches: tuple[Branch, ...]
 
     def __str__(self) -> str:
-        return self.conjunct.shown
+        return " AND ".join(conjunct.shown for conjunct in self.conjuncts)
 
     def key_sets(self, side: str) -> tuple[KeySet, ...]:
         """The key sets of a side, ``left`` or ``right``, one for each branch."""

@@ -17,7 +17,9 @@ def key_value(tree: exp.Expression, cast: str, scope: ConditionScope) -> str:
     """
     if call := unknown(tree):
         raise Refused(f"{sql(call)} is not a function of Spark")
-    return cast_to(sql(speculative(tree, scope)), cast)
+    value = speculative(tree, scope)
+    text = f"({sql(value)})" if isinstance(value, exp.Connector | exp.Not | exp.Predicate) else sql(value)
+    return cast_to(text, cast)
 
 
 def cast_to(text: str, cast: str) -> str:

@@ -44,10 +44,10 @@ def read_keys(conjunct: Scalar, scope: ConditionScope) -> KeyScheme | None:
     branches = list(_branches(tree, scope))
     if len(branches) == 1:
         elements = _read_several(branches[0], scope)
-        return elements and KeyScheme(conjunct, (Branch(*elements),))
+        return elements and KeyScheme((conjunct,), (Branch(*elements),))
     if len(branches) > _MOST_BRANCHES:
         raise Refused(f"it has {len(branches)} branches, and each would copy every row")
-    return KeyScheme(conjunct, tuple(_read_branch(branch, tree, scope) for branch in branches))
+    return KeyScheme((conjunct,), tuple(_read_branch(branch, tree, scope) for branch in branches))
 
 
 def looks_like_keys(conjunct: Scalar) -> bool:
@@ -57,9 +57,9 @@ def looks_like_keys(conjunct: Scalar) -> bool:
         return False
     tree = without_parentheses(tree)
     if isinstance(tree, exp.Or):
-        branches = list(_flat(tree, exp.Or))
+        branches = list(flat(tree, exp.Or))
         return any(map(_has_equality, branches)) and all(_has_equality(b) or not _is_ordered(b) for b in branches)
-    return tests_elements(tree) or tests_prefix(tree) or _or_null(tree) is not None
+    return tests_elements(tree) or tests_prefix(tree) or or_null(tree) is not None
 
 
 def _has_equality(tree: exp.Expression) -> bool:
@@ -88,15 +88,15 @@ def _branches(tree: exp.Expression, scope: ConditionScope) -> Iterator[exp.Expre
     """The branches of a disjunction, however it is written."""
     tree = without_parentheses(tree)
     if isinstance(tree, exp.Or):
-        yield from _one_of(list(_flat(tree, exp.Or)), scope)
-    elif operands := _or_null(tree):
+        yield from _one_of(list(flat(tree, exp.Or)), scope)
+    elif operands := or_null(tree):
         both, tested = operands
         yield both
         for one in tested:
             yield exp.Is(this=one.copy(), expression=exp.Null())
     elif inner := _inner_or(tree, scope):
-        rest = [part for part in _flat(tree, exp.And) if part is not inner]
-        for one in _one_of(list(_flat(inner, exp.Or)), scope):
+        rest = [part for part in flat(tree, exp.And) if part is not inner]
+        for one in _one_of(list(flat(inner, exp.Or)), scope):
             yield from _branches(_conjunction((*rest, one)), scope)
     else:
         yield tree
@@ -108,24 +108,25 @@ def _conjunction(parts: Iterable[exp.Expression]) -> exp.Expression:
 
 def _inner_or(tree: exp.Expression, scope: ConditionScope) -> exp.Expression | None:
     """The OR below an AND that nothing else gives keys to: ``a.k = 1 AND (a.x = b.x OR a.y = b.y)``."""
-    parts = list(_flat(tree, exp.And))
-    if len(parts) == 1 or any(_equated(part, scope) or tests_elements(part) for part in parts):
+    parts = list(flat(tree, exp.And))
+    if len(parts) == 1 or any(equated(part, scope) or tests_elements(part) for part in parts):
         return None
     return next((part for part in parts if isinstance(part, exp.Or) and scope.side(part) == "both"), None)
 
 
-def _flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expression]:
+def flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expression]:
+    """The operands of nested ANDs or ORs."""
     tree = without_parentheses(tree)
     if isinstance(tree, kind):
-        yield from _flat(tree.this, kind)
-        yield from _flat(tree.expression, kind)
+        yield from flat(tree.this, kind)
+        yield from flat(tree.expression, kind)
     else:
         yield tree
 
 
 def _one_of(branches: list[exp.Expression], scope: ConditionScope) -> Iterator[exp.Expression]:
     """``a.x = b.y OR a.x = b.z`` as ``a.x IN (b.y, b.z)``; other branches as they are, with their own taken apart."""
-    pairs = [_equated(branch, scope) for branch in branches]
+    pairs = [equated(branch, scope) for branch in branches]
     if len(branches) > 1 and all(pairs):
         for n in (0, 1):
             ends = {scope.canonical(pair[n]): pair[n] for pair in pairs if pair}
@@ -137,12 +138,13 @@ def _one_of(branches: list[exp.Expression], scope: ConditionScope) -> Iterator[e
         yield from _branches(branch, scope)
 
 
-def _equated(tree: exp.Expression, scope: ConditionScope) -> tuple[exp.Expression, exp.Expression] | None:
+def equated(tree: exp.Expression, scope: ConditionScope) -> tuple[exp.Expression, exp.Expression] | None:
+    """The operands of an equality of both sides, that over the left side first; None for anything else."""
     found = compared(tree)
     return scope.order_by_side(*found.operands) if found and found.sign == "=" else None
 
 
-def _or_null(tree: exp.Expression) -> tuple[exp.Expression, tuple[exp.Expression, ...]] | None:
+def or_null(tree: exp.Expression) -> tuple[exp.Expression, tuple[exp.Expression, ...]] | None:
     """An equality that NULL satisfies as well, and the operands of which NULL does; None for anything else."""
     if isinstance(tree, exp.Not) and isinstance(is_ := without_parentheses(tree.this), exp.Is):
         inner = compared(is_.this)
@@ -160,7 +162,7 @@ def _read_branch(branch: exp.Expression, whole: exp.Expression, scope: Condition
     sides, elements = (KeySet(), KeySet()), None
     guards: dict[Side, list[exp.Expression]] = {"left": [], "right": []}
     refused: Refused | None = None
-    for part in _flat(branch, exp.And):
+    for part in flat(branch, exp.And):
         side = scope.side(part)
         if side == "left" or side == "right":
             guards[side].append(speculative(part, scope))

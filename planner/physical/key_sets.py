@@ -34,11 +34,12 @@ class KeySets(Scheme):
 
     @property
     def conjuncts(self) -> tuple[Scalar, ...]:
-        return tuple(scheme.conjunct for scheme in self.schemes)
+        return tuple(conjunct for scheme in self.schemes for conjunct in scheme.conjuncts)
 
     @property
     def never_raises(self) -> bool:
-        return all(len(s.branches) == 1 and not s.conjunct.tree.find(exp.Like) for s in self.schemes)
+        alone = all(len(scheme.branches) == len(scheme.conjuncts) == 1 for scheme in self.schemes)
+        return alone and not any(conjunct.tree.find(exp.Like) for conjunct in self.conjuncts)
 
     def __str__(self) -> str:
         return " AND ".join(map(str, self.schemes))

@@ -38,7 +38,7 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     Of several conjuncts with keys, the one takes part of which the fewest pairs share a key.
     """
     left, right = (UNKNOWN, UNKNOWN) if ctx.force else ctx.statistics_of(join.left, join.right)
-    place = join.schemes[0].conjunct.place
+    place = join.schemes[0].conjuncts[0].place
     if reason := few_pairs(join.kind, left, right, ctx):
         ctx.decline(f"{join.schemes[0]}: {reason}", place, "few_rows")
         return Spark(join.plain)
@@ -56,7 +56,7 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     ctx.choose(found, *(other for other in candidates if other is not found), own)
     scheme = schemes[best]
     chosen = KeyJoin(join.left, join.right, join.kind, KeySets((scheme,)), join.condition)
-    return with_matches(chosen, join.plain, scheme.conjunct.place, ctx) if chosen.matched else chosen
+    return with_matches(chosen, join.plain, scheme.conjuncts[0].place, ctx) if chosen.matched else chosen
 
 
 def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:

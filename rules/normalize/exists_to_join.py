@@ -21,8 +21,9 @@ def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
 
     Spark does this as well, but later; the rules need to see the band between the query and its subquery now.  The
     subquery's FROM becomes the right side and its WHERE the condition, as written, except that ambiguous names are
-    qualified.  Subqueries without a possible band are skipped, so that resolving names costs them nothing.  (Kim,
-    "On Optimizing an SQL-like Nested Query", TODS 1982.)
+    qualified.  Subqueries without a possible band or keys are skipped, so that resolving names costs them nothing;
+    NOT IN over several columns has keys, and Spark compares all pairs for it.  (Kim, "On Optimizing an SQL-like
+    Nested Query", TODS 1982.)
     """
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return None
@@ -40,13 +41,14 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     if not block:
         return None
     candidates = tuple(c for c in block.condition if looks_like_band(c) or looks_like_keys(c))
-    if not _has_band_or_keys(candidates):
+    has_keys = test.negated and len(test.values) > 1
+    if not (has_keys or _has_band_or_keys(candidates)):
         return None
-    place = candidates[0].place
+    place = candidates[0].place if candidates else conjunct.place
     try:
         scope = ctx.scope(block.tree, outer=ctx.scope(tree))
         across = tuple(c for c in candidates if len(scope.bind(c).levels) > 1)
-        if not _has_band_or_keys(across):
+        if not (has_keys or _has_band_or_keys(across)):
             return None
         return exists_as_join(test, block, tree, ctx)
     except Refused as no:

@@ -43,17 +43,17 @@ def exists_as_join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Co
         check_deterministic(new, lambda call: ctx.volatile_call(call, cross))
         return new
 
-    condition = list(map(written, block.condition))
-    if test.value:
-        item = block.project.items[0]
+    condition = map(written, block.condition)
+    equalities = []
+    for value, item in zip(test.values, block.project.items if test.value else (), strict=True):
         wanted = Scalar(sql(item.tree.unalias()), (), item.place)
-        x = ctx.scope(outer=outer).bind(test.value).rebind(both, beside)
+        x = ctx.scope(outer=outer).bind(value).rebind(both, beside)
         y = inner.bind(wanted).rebind(both, beside)
         _check_types(x, y, both, cross, ctx)
         equal = f"{_operand(x)} = {_operand(y)}"
-        condition.insert(0, Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), test.value.place))
+        equalities.append(Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), value.place))
     kind = "anti" if test.negated else "semi"
-    return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], tuple(condition))  # type: ignore[arg-type, index]
+    return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], (*equalities, *condition))  # type: ignore[arg-type, index]
 
 
 def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
@@ -63,8 +63,8 @@ def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
             return more_than_a_block(clause)
     if block.project.hint:
         return "the subquery has a hint of its own"
-    if test.value and len(block.project.items) != 1:
-        return "it compares rows of several values"
+    if test.value and len(block.project.items) != len(test.values):
+        return f"it compares {len(test.values)} values with {len(block.project.items)}"
     if why := why_not_rows(block.project.items):
         return why
     return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""

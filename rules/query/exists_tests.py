@@ -14,5 +14,9 @@ def simple_test(conjunct: Scalar) -> SubqueryTest | None:
     test = subquery_test(conjunct)
     if test is None or test.value is None:
         return test
-    tree = test.value.known
-    return test if tree is not None and not isinstance(tree, exp.Alias) and not why_not_simple(tree) else None
+    trees = [value.known for value in test.values]
+    return test if all(tree is not None and _is_simple(tree) for tree in trees) else None
+
+
+def _is_simple(tree: exp.Expression) -> bool:
+    return not isinstance(tree, exp.Alias) and not why_not_simple(tree)

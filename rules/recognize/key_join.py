@@ -1,9 +1,11 @@
 """Recognizes joins by keys that are no equality: ``a.x = b.x OR a.y = b.y``, ``array_contains(b.items, a.x)``."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from dovetail.planner.band.comparisons import is_or_of_comparisons
 from dovetail.planner.errors import Refused
+from dovetail.planner.keys.masks import read_masks
 from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
 from dovetail.planner.logical import Join, KeyedJoin, Logical
 from dovetail.rules.context import Context
@@ -36,4 +38,7 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
             continue
         if scheme:
             found.append(scheme)
+    with suppress(Refused):
+        if masks := read_masks([join.condition[number] for number in candidates], scope):
+            found.insert(0, masks)
     return KeyedJoin(join.left, join.right, join.kind, tuple(found), join.condition) if found else None

@@ -1,4 +1,4 @@
-"""Joins by keys over random rows: OR, elements of arrays, NULL as any value, in every kind of join.
+"""Joins by keys over random rows: OR, elements of arrays, prefixes, NULL as any value, in every kind of join.
 
 The expected rows are Spark's own nested loop.  Every column has NULLs and duplicates; the conditions are trees of up
 to three levels over the leaves below.
@@ -36,8 +36,24 @@ NULLS = (
     "a.x = b.x OR b.x IS NULL", "coalesce(b.s, a.s) = a.s", "(a.x = b.x) IS NOT FALSE",
     "a.s = b.s OR (a.s IS NULL AND b.s IS NULL)", "a.x IS NULL OR b.x IS NULL OR a.x = b.x",
 )  # fmt: skip
+PREFIXES = (
+    "startswith(a.s, b.t)", "startswith(b.s, a.t)", "a.s LIKE concat(b.t, '%')", "b.s LIKE a.t || '_'", "a.s LIKE b.t",
+    "left(a.s, length(b.t)) = b.t", "b.t = substring(a.s, 1, b.x)",
+    "startswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
+)  # fmt: skip
 OTHERS = ("a.x > 2", "b.y < 3", "a.s IS NULL", "b.x IS NULL", "a.id < b.id", "a.id <> b.id", "a.x + b.x > 3")
-JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN", "EXISTS", "NOT EXISTS")
+NOT_IN = "(a.x, a.s) NOT IN"
+JOINS = (
+    "JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+    "LEFT SEMI JOIN",
+    "LEFT ANTI JOIN",
+    "EXISTS",
+    "NOT EXISTS",
+    NOT_IN,
+)
 COLUMNS = {
     "id": "INT", "x": "INT", "y": "INT", "l": "BIGINT", "f": "DOUBLE", "s": "STRING", "t": "STRING", "d": "DATE",
     "dc": "DECIMAL(5,1)", "ns": "ARRAY<INT>", "fs": "ARRAY<DOUBLE>", "ss": "ARRAY<STRING>", "m": "MAP<INT,INT>",
@@ -45,7 +61,7 @@ COLUMNS = {
 
 number = st.integers(0, 4).map(str)
 real = st.sampled_from(("0D", "-0D", "double('NaN')", "1D", "2.5D", "double('inf')"))
-text = st.sampled_from(("''", "'a'", "'A'", "'1'", "'2'"))
+text = st.sampled_from(("''", "'a'", "'A'", "'1'", "'2'", "'ab'", "'a%'", "'_b'", "'é𝄞'"))
 
 
 def array(of: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -66,7 +82,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
 row = st.tuples(
     *(VALUES[name] if name == "id" else st.one_of(*[VALUES[name]] * 4, st.just("NULL")) for name in COLUMNS)
 )
-leaf = st.one_of(*[st.sampled_from(EQUALITIES)] * 2, st.sampled_from(ELEMENTS), st.sampled_from(NULLS))
+leaf = st.one_of(*[st.sampled_from(EQUALITIES)] * 2, st.sampled_from(ELEMENTS + PREFIXES), st.sampled_from(NULLS))
 
 
 def joined(word: str, parts: list[str]) -> str:
@@ -83,12 +99,14 @@ def branches(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 condition = st.tuples(
-    st.one_of(branches(leaf), branches(st.one_of(leaf, branches(leaf))), st.sampled_from(ELEMENTS + NULLS)),
+    st.one_of(branches(leaf), branches(st.one_of(leaf, branches(leaf))), st.sampled_from(ELEMENTS + NULLS + PREFIXES)),
     st.lists(st.one_of(st.sampled_from(OTHERS), leaf), max_size=2),
 ).flatmap(lambda parts: st.permutations([parts[0], *parts[1]]).map(lambda found: joined("AND", found)))
 
 
 def statement(join: str, on: str) -> str:
+    if join == NOT_IN:
+        return f"SELECT a.id, a.x, a.s FROM a WHERE {join} (SELECT b.x, b.s FROM b WHERE {on})"
     if "EXISTS" in join:
         return f"SELECT a.id, a.x, a.s FROM a WHERE {join} (SELECT 1 FROM b WHERE {on})"
     items = "a.id, a.x, a.s" if "SEMI" in join or "ANTI" in join else "a.id, a.x, a.s, b.id AS j, b.y, b.s AS t"
@@ -161,3 +179,59 @@ def test_a_condition_in_where_still_guards_a_branch(session: SparkSession) -> No
             f"SELECT * FROM a WHERE kind = 'n' AND {test} (SELECT 1 FROM b WHERE CAST(a.v AS INT) = b.x OR a.k = b.k)"
         )
         assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
+
+
+def test_not_in_of_two_columns_is_the_logic_of_three_values(session: SparkSession) -> None:
+    values = ("NULL", "1", "2")
+    rows = [(x, y) for x in values for y in values]
+    sets = dict(enumerate(rows))  # one row each, and none
+    few_rows(
+        session,
+        "a",
+        "SELECT n, CAST(x AS INT) AS x, CAST(y AS INT) AS y FROM VALUES "
+        + ", ".join(f"({n}, {x}, {y})" for n in range(len(rows) + 1) for x, y in rows)
+        + " AS r(n, x, y)",
+    )
+    few_rows(
+        session,
+        "b",
+        "SELECT n, CAST(x AS INT) AS x, CAST(y AS INT) AS y FROM VALUES "
+        + ", ".join(f"({n}, {x}, {y})" for n, (x, y) in sets.items())
+        + " AS r(n, x, y)",
+    )
+    query = "SELECT * FROM a WHERE (a.x, a.y) NOT IN (SELECT b.x, b.y FROM b WHERE b.n = a.n)"
+    plan = Optimizer(session, Options(force=True)).plan(query)
+    assert plan.rewritten
+    assert_same(session, query, plan)
+
+    def differs(one: str, other: str) -> bool:
+        return "NULL" not in (one, other) and one != other
+
+    wanted = {
+        (n, *row) for n in range(len(rows) + 1) for row in rows if n not in sets or any(map(differs, row, sets[n]))
+    }
+    found = session.sql(plan.sql()).collect()
+    assert {tuple("NULL" if value is None else str(value) for value in row) for row in found} == {
+        (str(n), x, y) for n, x, y in wanted
+    }
+
+
+def test_texts_that_are_no_utf8_have_prefixes(session: SparkSession) -> None:
+    texts = ("X''", "X'61'", "X'FF61'", "X'FE61'", "X'E282'", "X'E282AC'", "X'61FF'", "X'61EFBFBD62'", "NULL")
+    for name in ("a", "b"):
+        rows = ", ".join(f"({n}, {text})" for n, text in enumerate(texts))
+        few_rows(session, name, f"SELECT id, CAST(s AS STRING) AS s FROM VALUES {rows} AS r(id, s)")
+    for on in ("startswith(a.s, b.s)", "a.s LIKE concat(b.s, '%')", "left(a.s, length(b.s)) = b.s"):
+        query = f"SELECT a.id, b.id AS j FROM a LEFT JOIN b ON {on}"
+        plan = Optimizer(session, Options(force=True)).plan(query)
+        assert plan.rewritten
+        assert_same(session, query, plan)
+
+
+def test_a_condition_may_be_an_operand(session: SparkSession) -> None:
+    few_rows(session, "a", "SELECT * FROM VALUES (1, 1, 5), (2, 3, NULL), (3, 3, 3) AS r(id, x, y)")
+    few_rows(session, "b", "SELECT * FROM VALUES (1, false, 7), (2, true, NULL), (3, NULL, 3) AS r(id, t, y)")
+    query = "SELECT a.id, b.id AS j FROM a FULL JOIN b ON (a.x > 1 AND a.y > 2) = b.t OR a.y = b.y"
+    plan = Optimizer(session, Options(force=True)).plan(query)
+    assert plan.rewritten
+    assert_same(session, query, plan)
