@@ -4,7 +4,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from dovetail.planner.band.comparisons import is_or_of_comparisons
+from dovetail.planner.band.linear import ConditionScope
 from dovetail.planner.errors import Refused
+from dovetail.planner.keys.key_set import KeyScheme
 from dovetail.planner.keys.masks import read_masks
 from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
 from dovetail.planner.logical import Join, KeyedJoin, Logical
@@ -25,11 +27,16 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
     if not candidates or join.using or join.natural or leans_on_left(join.right) or is_in_correlated_subquery(ctx):
         return None
     scope = condition_scope(join, ctx)
-    found = []
+    found: list[KeyScheme] = []
+    with suppress(Refused):  # then each of them has a reason
+        masks = read_masks([join.condition[n] for n in candidates], _behind(scope, join, candidates[0]))
+        found += [masks] if masks else []
     for number in candidates:
         conjunct = join.condition[number]
+        if found and conjunct in found[0].conjuncts:
+            continue
         try:
-            scheme = read_keys(conjunct, replace(scope, guards=join.condition[:number]))
+            scheme = read_keys(conjunct, _behind(scope, join, number))
         except Refused as no:
             reason = no.reason
             if is_or_of_comparisons(conjunct):
@@ -38,7 +45,9 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
             continue
         if scheme:
             found.append(scheme)
-    with suppress(Refused):
-        if masks := read_masks([join.condition[number] for number in candidates], scope):
-            found.insert(0, masks)
     return KeyedJoin(join.left, join.right, join.kind, tuple(found), join.condition) if found else None
+
+
+def _behind(scope: ConditionScope, join: Join, number: int) -> ConditionScope:
+    """The scope of a conjunct, with those in front of it as guards."""
+    return replace(scope, guards=join.condition[:number])
