@@ -29,6 +29,7 @@ _GAIN = 1.2  # what is rewritten has to be so many times as fast, as estimated
 # finding the matches of preserved rows first takes about three times as long as the inner join.
 _FIXED = 1.0
 _MATCHED = 3
+_MOST_EMPTY = 0.5  # of the prefixes: each meets all rows of the other side
 
 
 @rule(KeyedJoin, streams="one")
@@ -43,7 +44,10 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.schemes[0]}: {reason}", place, "few_rows")
         return Spark(join.plain)
     own = _own_join(join, left, right, ctx)
-    schemes = [_with_levels(scheme, join, ctx) for scheme in join.schemes]
+    schemes = [measured for scheme in join.schemes if (measured := _with_levels(scheme, join, ctx))]
+    if not schemes:
+        ctx.choose(own)
+        return Spark(join.plain)
     candidates = [_candidate(scheme, join, left, right, ctx) for scheme in schemes]
     seconds = [inf if one.seconds is None else one.seconds for one in candidates]
     best = seconds.index(min(seconds))
@@ -63,11 +67,16 @@ def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:
     return any(scheme.copies(side) for side in preserved_sides(join.kind))
 
 
-def _with_levels(scheme: KeyScheme, join: KeyedJoin, ctx: Context) -> KeyScheme:
-    """A scheme with the lengths that prefixes have in a sample; any others are right, too."""
+def _with_levels(scheme: KeyScheme, join: KeyedJoin, ctx: Context) -> KeyScheme | None:
+    """A scheme with the lengths that prefixes have in a sample, though any are right; None if most have none."""
     for number, side, length in scheme.lengths:
         sample = ctx.samples(((join.left if side == "left" else join.right, length),), KEY_SAMPLE)
-        if sample and (lengths := [int(row[0]) for row in sample[0] if row[0] is not None]):
+        lengths = [int(row[0]) for row in (sample[0] if sample else ()) if row[0] is not None]
+        if lengths and lengths.count(0) > _MOST_EMPTY * len(lengths) and not ctx.force:
+            return ctx.decline(
+                f"{scheme}: most patterns begin with a wildcard, or are empty", scheme.conjuncts[0].place
+            )
+        if lengths:
             scheme = scheme.with_levels(number, choose_levels(lengths))
     return scheme
 
