@@ -80,7 +80,7 @@ FAULTS = (
         "a text has no key of its whole length", PREFIXES, "<= octet_length({whole})", "< octet_length({whole})", "keys"
     ),
     Fault("wildcards count as what they are", PREFIXES, "THEN {plain} ELSE", "THEN {start} ELSE", "keys"),
-    Fault("NULL means any value of one side alone", MASKS, "if side in column.nulls]", "if side == 'left']", "keys"),
+    Fault("NULL means any value of one side alone", MASKS, "if side in column.nulls", "if side == 'left'", "keys"),
     Fault(
         "a value that the other side does not have is hashed",
         MASKS,

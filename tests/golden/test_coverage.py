@@ -49,7 +49,7 @@ CHOSEN = (
     r"one sort of (about [\d,]+|an unknown number of) rows",
     r"grouping (about [\d,]+|an unknown number of) rows of the right side",
     "all versions of a key, up to .* pairs",
-    "Spark's own join, up to .* pairs",
+    "Spark's own join, (up to .*|an unknown number of) pairs",
     "one sort of both sides",
     "subqueries, .* pairs",
     "the rows read once more for each subquery",
