@@ -5,6 +5,7 @@
     python -m benchmarks.tpch         TPC-H SF 1 through the optimizer ÷ plain Spark
     python -m benchmarks.band_join    band joins beside plain Spark, bins by hand, DuckDB and Polars; growth and memory
     python -m benchmarks.self_join    self-joins beside plain Spark: TPC, each rewriting, bytes read and shuffled
+    python -m benchmarks.small_gains  joins that plain Spark plans well: is any of them slower?
     python -m benchmarks.streams      joins of streams beside Spark's own and Apache Flink: speed, state, restarts
     python -m benchmarks              all of them
 

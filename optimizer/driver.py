@@ -187,14 +187,14 @@ class _Driver:
     def _inside(self, node: Node, below: Node, go: Callable[[], Node]) -> Node:
         """Visit ``below`` with its parent in the context; it counts as enclosing if it may be correlated."""
         ctx = self.context
-        before = ctx.above, ctx.enclosing
-        ctx.above = node
+        before = ctx.ancestors, ctx.enclosing
+        ctx.ancestors = (*ctx.ancestors, node)
         if (isinstance(node, Derived) and node.lateral) or any(below is p for p in node.subplans):
             ctx.enclosing = (*ctx.enclosing, below)
         try:
             return go()
         finally:
-            ctx.above, ctx.enclosing = before
+            ctx.ancestors, ctx.enclosing = before
 
     def _rules(self, batch: Batch, node: Node, after: Rule | None = None) -> list[Rule]:
         """The rules of a batch that read nodes of this class, in order; with ``after``, those behind that rule."""

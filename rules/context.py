@@ -24,7 +24,7 @@ from dovetail.planner.explain.records import CandidatePlan, Choice, CostNote, De
 from dovetail.planner.expr import Scalar, quote, sql
 from dovetail.planner.expr.calls import KNOWN, repeated_otherwise, volatile
 from dovetail.planner.expr.tokens import called
-from dovetail.planner.logical import Cte, Logical, Project, Scan
+from dovetail.planner.logical import Cte, Filter, Logical, Project, Scan
 from dovetail.planner.logical.sampled_side import sampled_side
 from dovetail.planner.rendered import PREFIX, next_free_number
 from dovetail.planner.sql.names import Resolver
@@ -34,6 +34,7 @@ from dovetail.planner.types.schema import SqlType
 
 T = TypeVar("T")
 _ONE_OF = 32  # a computed relation is measured on one in so many rows
+_MORE = 4  # times the wanted rows are sampled, since the number of all rows may be less than is guessed
 _GRAMMAR = frozenset(("WHEN", "THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN"))
 
 
@@ -62,13 +63,18 @@ class Context:
     words: frozenset[str] = frozenset()  # names in the statement with the prefix of generated names
     statement: str = ""  # the text before the query: INSERT INTO t, CREATE VIEW v AS
     enclosing: tuple[Node, ...] = ()  # the expression and LATERAL subqueries around the current node
-    above: Node | None = None  # the parent of the current node, before its rules ran
+    ancestors: tuple[Node, ...] = ()  # the nodes above the current one, outermost first, before their rules ran
     rule: str = ""
     declined: dict[Declined, None] = field(default_factory=dict)
     warnings: dict[PlanWarning, None] = field(default_factory=dict)
     decisions: list[Choice | CostNote] = field(default_factory=list)
     unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # a cache of unique keys
     named: int = 0  # how many names ``fresh`` has generated
+
+    @property
+    def above(self) -> Node | None:
+        """The parent of the current node."""
+        return self.ancestors[-1] if self.ancestors else None
 
     @cached_property
     def names(self) -> Resolver:
@@ -240,14 +246,28 @@ class Context:
         found = self.measure(f"{self.query(relation, expression)} LIMIT {rows}")
         return None if found is None else [row[0] for row in found]
 
-    def samples(self, sides: tuple[tuple[Logical, str], ...], rows: int) -> tuple[tuple[Numbers, ...], ...] | None:
-        """Read numbers from the first rows of several relations; None if that is not possible."""
+    def samples(
+        self, sides: tuple[tuple[Logical, str, Statistics], ...], rows: int
+    ) -> tuple[tuple[Numbers, ...], ...] | None:
+        """Read numbers from some rows of several relations; None if that is not possible.
+
+        They are random ones of a small relation, and the first ones of a large one, which may be sorted.
+        """
         try:
-            queries = [f"{self.query(relation, items)} LIMIT {rows}" for relation, items in sides]
+            queries = [
+                f"{self.query(self._some(relation, rows, size, seed), items)} LIMIT {rows}"
+                for seed, (relation, items, size) in enumerate(sides, 1)
+            ]
         except Unsupported:
             return None
         found = self.measure_all(*queries)
         return None if None in found else found  # type: ignore[return-value]
+
+    def _some(self, relation: Logical, rows: int, size: Statistics, seed: int) -> Logical:
+        """A small relation with a random part of its rows, more than so many; a large one as it is."""
+        is_small = size.plain and size.bytes is not None and size.bytes < self.thresholds.one_task_bytes
+        share = _MORE * rows / size.rows if is_small and size.rows else 1.0
+        return Filter(relation, (Scalar(f"rand({seed}) < {share:.2g}D"),)) if share < 1 else relation
 
     def nonrepeatable_reason(self, *relations: Logical) -> str | None:
         """The reason why a second read of these relations in one statement might return other rows, or None."""

@@ -47,4 +47,5 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     if rows is None and size >= _UNKNOWN_BYTES:
         return replace(UNKNOWN, cheap=cheap)
     guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would mean empty
-    return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap)
+    is_guess = rows is None or "Filter" in operators
+    return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap, is_guess)

@@ -11,6 +11,8 @@ HASH_JOIN_SHARE = 1 / 3
 """A side is hashed only if it has at most this part of the other side's bytes; else sorting both costs little more."""
 KEY_SAMPLE = 2_000
 """The rows of either side that are sampled to estimate how many keys are equal."""
+LEAST_GAIN = 1.2
+"""A rewriting is chosen only if Spark's own plan is estimated to take this many times as long."""
 BAND_SAMPLE = 1_000
 """The rows of either side that are sampled to find the most selective of several bands: all pairs are compared."""
 
@@ -120,7 +122,7 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """The seconds on one core, for comparison only."""
+        """The seconds on one core."""
         return self.rows * _ROW + (self.pairs or 0) * _PAIR
 
     def __str__(self) -> str:
@@ -155,6 +157,11 @@ def count_pairs(left: Statistics, right: Statistics) -> int | None:
 def nested_loop_seconds(pairs: float | None, *, broadcast: bool = False) -> float | None:
     """Estimate the seconds of a nested loop on one core; None if the number of pairs is unknown."""
     return None if pairs is None else pairs / (_BROADCAST_RATE if broadcast else _LOOP_RATE)
+
+
+def keyed_join_seconds(rows: float, pairs: float, *, broadcast: bool = False) -> float:
+    """Estimate the seconds on one core of a join on keys, which shuffles its rows unless it broadcasts a side."""
+    return (0 if broadcast else rows * _ROW) + pairs * _PAIR
 
 
 def sort_seconds(rows: float | None) -> float | None:

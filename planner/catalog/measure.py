@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from math import inf, isnan
+from typing import NamedTuple
 
 from dovetail.planner.catalog.interface import Numbers
 from dovetail.planner.catalog.stats import LengthClass
@@ -73,15 +74,31 @@ def extent_sql(positions: str) -> str:
     return f"SELECT min(at), max(at)\nFROM (\n{positions}\n)\nWHERE abs(at) < 1e300D"
 
 
-def band_matches_sql(left: str, right: str, conditions: tuple[str, ...], rows: int, shares: tuple[float, float]) -> str:
-    """Build the SQL that counts the pairs of two samples, and the pairs that satisfy each condition.
+class SampledQuery(NamedTuple):
+    """A query with the columns of a condition, and the share of its rows that gives enough of them."""
 
-    ``left``, ``right``: queries with the columns of the conditions.  ``shares``: the fraction of either side that gives
-    about ``rows`` rows.
-    """
-    samples = [
-        f"(SELECT * FROM (\n{query}\n) WHERE rand({seed}) < {share!r}D LIMIT {rows})"
-        for seed, (query, share) in enumerate(zip((left, right), shares, strict=True), 1)
-    ]
+    text: str
+    share: float
+
+
+def band_matches_sql(left: SampledQuery, right: SampledQuery, conditions: tuple[str, ...], rows: int) -> str:
+    """Build the SQL that counts the pairs of two samples of so many rows, and the pairs that satisfy each condition."""
     held = "".join(f", count_if({condition})" for condition in conditions)
-    return f"SELECT count(*){held}\nFROM {samples[0]} CROSS JOIN {samples[1]}"
+    return f"SELECT count(*){held}\nFROM {_sample(left, 1, rows)} CROSS JOIN {_sample(right, 2, rows)}"
+
+
+def first_match_sql(left: SampledQuery, right: SampledQuery, conditions: tuple[str, ...], rows: int) -> str:
+    """Build the SQL for what share of the pairs of two samples satisfies all conditions, and of the left rows.
+
+    Its third column is the mean part of the right rows up to the first one that satisfies them.
+    """
+    numbered = SampledQuery(f"SELECT *, monotonically_increasing_id() AS row FROM (\n{left.text}\n)", left.share)
+    return (
+        "SELECT sum(held) / sum(pairs), avg(CAST(held > 0 AS INT)), avg(1 / (1 + held))\n"
+        f"FROM (SELECT count(*) AS pairs, count_if({' AND '.join(conditions)}) AS held\n"
+        f"FROM {_sample(numbered, 1, rows)} CROSS JOIN {_sample(right, 2, rows)}\nGROUP BY row)"
+    )
+
+
+def _sample(query: SampledQuery, seed: int, rows: int) -> str:
+    return f"(SELECT * FROM (\n{query.text}\n) WHERE rand({seed}) < {query.share!r}D LIMIT {rows})"

@@ -11,13 +11,15 @@ class Statistics:
     """The statistics of a relation: rows, and bytes as Spark estimates them.
 
     ``plain``: only scans, filters and projections, so its first rows are available at once.  ``cheap``: reading it
-    costs about a scan, since no expression in it is expensive.
+    costs about a scan, since no expression in it is expensive.  ``guessed``: the rows are guessed from the bytes of
+    files, or a filter leaves fewer of them.
     """
 
     rows: int | None = None
     bytes: int | None = None
     plain: bool = False
     cheap: bool = False
+    guessed: bool = False
 
     @property
     def known(self) -> bool:

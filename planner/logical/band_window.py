@@ -17,7 +17,7 @@ class WindowedSource:
 
     ``row_filters`` decide which of its rows get a value, and ``match_filters`` which of them are counted.
     ``rescans_frame``: an aggregate reads all rows of a frame again for each row, since nothing can be subtracted from
-    it.
+    it.  ``joined``: as written, a join makes the pairs of equal keys; a correlated subquery compares all pairs.
     """
 
     relation: Logical
@@ -25,6 +25,7 @@ class WindowedSource:
     row_filters: tuple[Scalar, ...]
     match_filters: tuple[Scalar, ...]
     rescans_frame: bool = False
+    joined: bool = False
 
 
 @plan_node

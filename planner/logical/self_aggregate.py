@@ -17,7 +17,8 @@ class Rows:
 
     ``filters``: the conditions on each of the relations, which the block and the subqueries share.  ``kept``: other
     relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many of the
-    subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.
+    subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.  ``keys``: the keys by
+    which the subqueries read them, in SQL over the relations.
     """
 
     relations: tuple[Logical, ...]
@@ -25,6 +26,7 @@ class Rows:
     kept: tuple[tuple[Logical, tuple[Scalar, ...]], ...]
     exists: int
     alone: bool
+    keys: tuple[str, ...]
 
 
 @plan_node

@@ -13,8 +13,7 @@ from dovetail.planner.band.bins import EVERYTHING
 from dovetail.planner.band.condition import DistanceBand, IntervalBand
 from dovetail.planner.band.ends import Ends, read_ends
 from dovetail.planner.band.linear import ConditionScope, Side
-from dovetail.planner.catalog.cost import count_pairs
-from dovetail.planner.catalog.stats import LengthClass, Statistics
+from dovetail.planner.catalog.stats import LengthClass
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
@@ -24,8 +23,8 @@ from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate
 from dovetail.planner.physical.covered_band_aggregate import CoveredBandAggregate
 from dovetail.planner.physical.key_join import preserved_sides
 from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
-from dovetail.rules.band_join.keys import estimate_key_pairs, sample_rows
-from dovetail.rules.band_join.spark_join import spark_join_suffices
+from dovetail.rules.band_join.keys import sample_rows
+from dovetail.rules.band_join.spark_join import SparkJoin
 from dovetail.rules.context import Context, Intervals
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.query_block import QueryBlock, block_with_order
@@ -55,11 +54,11 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
         return None
     if join.hints or join.bin_width is not None:
         return None
-    left, right = ctx.statistics_of(join.left, join.right)
-    if not ctx.force and spark_join_suffices(join, left, right, ctx):
+    spark_join = SparkJoin(join, block.condition, None, ctx)
+    if spark_join.reason:
         return None
     try:
-        plan = _Planning(block, join, ctx, left, right).plan()
+        plan = _Planning(block, join, ctx, spark_join).plan()
     except Refused as no:
         ctx.decline(f"running sums do not apply: {no.reason}", no.place or join.band.conjuncts[0].place)
         return None
@@ -90,9 +89,9 @@ class _Extent:
 class _Planning:
     """One block on its way to an operator; its methods raise ``Refused`` where it cannot be one."""
 
-    def __init__(self, block: QueryBlock, join: BandJoin, ctx: Context, left: Statistics, right: Statistics):
-        self.block, self.join, self.ctx = block, join, ctx
-        self.sizes = {"left": left, "right": right}
+    def __init__(self, block: QueryBlock, join: BandJoin, ctx: Context, spark_join: SparkJoin):
+        self.block, self.join, self.ctx, self.spark_join = block, join, ctx, spark_join
+        self.sizes = dict(zip(("left", "right"), spark_join.sizes, strict=True))
         self.scope: ConditionScope = condition_scope(self.join, ctx)
 
     def plan(self) -> RunningBandAggregate | None:
@@ -217,7 +216,7 @@ class _Planning:
         ctx, points = self.ctx, ends.side
         intervals: Side = "right" if points == "left" else "left"
         least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
-        here = None if ctx.force else self._share_of_keys(keyed)
+        here = None if ctx.force else self.spark_join.key_share if keyed else 1.0
         if not ctx.force and isinstance(self.join.band, DistanceBand):
             likely = self._sampled_matches(self.join.band, "left" if points == "right" else "right")
             if likely is None or here is None or likely * here < least:
@@ -255,7 +254,8 @@ class _Planning:
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""
         rows = self.sizes[other].rows
-        first = sample_rows(self.join, self.ctx) if all(size.plain for size in self.sizes.values()) else None
+        sizes = self.spark_join.guessed_sizes
+        first = sample_rows(self.join, *sizes, self.ctx) if all(size.plain for size in sizes) else None
         if rows is None or first is None:
             return None
         lefts, rights = (sorted(x for x in side if x is not None and isfinite(x)) for side in first.positions)
@@ -264,14 +264,6 @@ class _Planning:
         low, high = real(band.low), real(band.high)
         held = sum(bisect_right(rights, x - low) - bisect_left(rights, x - high) for x in lefts)
         return held / (len(lefts) * len(rights)) * rows
-
-    def _share_of_keys(self, keyed: bool) -> float | None:
-        """Estimate the share of pairs with equal keys; None if unknown."""
-        if not keyed:
-            return 1.0
-        left, right = self.sizes["left"], self.sizes["right"]
-        pairs, most = estimate_key_pairs(self.join, left, right, self.ctx), count_pairs(left, right)
-        return None if pairs is None or not most else pairs / most
 
     def _rows(self, side: str) -> str:
         rows = self.sizes[side].rows

@@ -9,12 +9,13 @@ from dovetail.planner.explain.records import CandidatePlan
 from dovetail.planner.logical import BandJoin
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin
+from dovetail.rules.analysis.sizes import limit_above, where_above
 from dovetail.rules.band_join.band_selection import select_band
 from dovetail.rules.band_join.bins import Candidate, candidates, for_sorting
 from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
-from dovetail.rules.band_join.spark_join import can_broadcast, find_unique_match, spark_join_suffices
+from dovetail.rules.band_join.spark_join import SparkJoin, can_broadcast, find_unique_match
 from dovetail.rules.band_join.text_positions import why_texts_are_alike
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
@@ -29,15 +30,13 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     measured, since one bin width would copy a long interval into millions of bins.
     """
     left, right, reason = UNKNOWN, UNKNOWN, find_unique_match(join, ctx)
+    spark_join = SparkJoin(join, where_above(join, ctx), limit_above(ctx), ctx)
     if not ctx.force and not reason:
-        left, right = ctx.statistics_of(join.left, join.right)
-        reason = spark_join_suffices(join, left, right, ctx)
+        reason = spark_join.reason
+        left, right = spark_join.sizes
     if reason:
         code: ReasonCode = "few_rows" if left.known else "unique_match"
-        ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place, code)
-        spark_join = _own_join(join, left, right, ctx)
-        ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which need one more shuffle")
-        return Spark(join.plain)
+        return _leave(join, reason, code, _own_join(join, left, right, ctx), "bins, which need one more shuffle", ctx)
     join = select_band(join, left, right, ctx)
     if reason := why_texts_are_alike(join, left, right, ctx):
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
@@ -52,6 +51,8 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if large and not build:
         over_bins = for_sorting(over_bins, join, left, right)
         best = min(over_bins, key=_seconds)
+    if reason := spark_join.is_faster_than(best.cost):
+        return _leave(join, reason, "few_rows", _own_join(join, left, right, ctx), best.plan, ctx)
     ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), _own_join(join, left, right, ctx))
     chosen = KeyJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
@@ -60,6 +61,15 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         return chosen
     equal = () if build else equal_columns_of(join, ctx)
     return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
+
+
+def _leave(
+    join: BandJoin, reason: str, code: ReasonCode, spark_join: CandidatePlan, other: str | CandidatePlan, ctx: Context
+) -> Spark:
+    """Leave a join to Spark for a reason."""
+    ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place, code)
+    ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), other)
+    return Spark(join.plain)
 
 
 def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> CandidatePlan:

@@ -10,6 +10,7 @@ from dovetail.planner.logical.band_window import BandWindow, WindowedSource
 from dovetail.planner.physical.base import Rewriting
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
+from dovetail.rules.window.self_join_cost import self_join_suffices
 
 
 @rule(BandWindow)
@@ -33,6 +34,8 @@ def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
     at, found = ctx.thresholds, ctx.statistics(source.relation)
     if found.rows is not None and found.rows**2 < at.nested_loop_pairs:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)", ""
+    if source.joined and (reason := self_join_suffices(source.relation, source.keys, ctx)):
+        return reason, ""
     if not source.keys and (found.rows is None or found.rows > at.one_task_window_rows):
         return "one task would sort all rows (one_task_window_rows)", f"{describe_rows(found)} rows"
     if source.rescans_frame and (source.row_filters or source.match_filters):

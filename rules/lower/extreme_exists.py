@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dovetail.planner.catalog.cost import count_pairs, describe_rows, sort_seconds
-from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
 from dovetail.planner.explain.records import CandidatePlan
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Aggregate, Derived, Join, Logical, Project, hint_name
 from dovetail.planner.logical.extreme_semi_join import ExtremeSemiJoin
 from dovetail.planner.physical.base import Rewriting, Spark
-from dovetail.rules.band_join.keys import key_pairs
+from dovetail.rules.analysis.sizes import Sizes, estimated, sizes_of
+from dovetail.rules.band_join.keys import pair_counter
 from dovetail.rules.band_join.spark_join import pairwise_plan
 from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import where
@@ -29,16 +29,25 @@ def lower_extreme_exists(join: ExtremeSemiJoin, ctx: Context) -> Rewriting | Spa
 
     Spark compares a left row with the right rows of its key until one fits; with all of them where none does.
     """
-    left, right = ctx.statistics_of(join.left, join.right)
-    pairs = _count_pairs(join, left, right, ctx)
+    sides, keys = (join.left, join.right), [(key.left, key.right) for key in join.extreme.keys]
+    sizes = sizes_of(sides, ctx)
+    count_equal, reason = pair_counter(sides, keys, sizes, ctx), None
+
+    def count(sizes: Sizes) -> float | None:
+        pairs = count_pairs(*sizes)
+        return count_equal(sizes) if pairs is None or pairs >= ctx.thresholds.nested_loop_pairs else pairs
+
+    if not ctx.force:
+        own = (join.extreme.left, join.extreme.right)
+        reason, sizes = estimated(sides, own, sizes, lambda sizes: _reason(count(sizes), sizes, ctx), ctx)
+    right, pairs = sizes[1], count(sizes)
     grouped = CandidatePlan(
         f"grouping {describe_rows(right)} rows of the right side", right.rows, seconds=sort_seconds(right.rows)
     )
     spark_join = pairwise_plan(right.rows, pairs, keyed=bool(join.extreme.keys))
-    if not ctx.force and _are_few(pairs, right, ctx):
+    if reason:
         ctx.choose(spark_join, grouped)
-        place = join.condition[0].place if join.condition else None
-        ctx.decline("so few pairs that Spark's own join is as good", place, "few_rows")
+        ctx.decline(reason, join.condition[0].place if join.condition else None, "few_rows")
         return Spark(join.plain)
     ctx.choose(grouped, spark_join)
     extreme = join.extreme
@@ -48,19 +57,12 @@ def lower_extreme_exists(join: ExtremeSemiJoin, ctx: Context) -> Rewriting | Spa
     return Rewriting(_over_groups(join, ctx), "ExtremeSemiJoin", f"{join.kind}, with {what}", join.output)
 
 
-def _count_pairs(join: ExtremeSemiJoin, left: Statistics, right: Statistics, ctx: Context) -> float | None:
-    """Estimate the pairs with equal keys, or count all pairs where these are few anyway; None if unknown."""
-    keys, pairs = [(key.left, key.right) for key in join.extreme.keys], count_pairs(left, right)
-    if pairs is None or not keys or ctx.force or pairs < ctx.thresholds.nested_loop_pairs:
-        return pairs
-    return key_pairs((join.left, join.right), keys, left, right, ctx)
-
-
-def _are_few(pairs: float | None, right: Statistics, ctx: Context) -> bool:
-    """Whether making so many pairs costs less than grouping the right side."""
-    if pairs is None or right.rows is None:
-        return False
-    return pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * right.rows)
+def _reason(pairs: float | None, sizes: Sizes, ctx: Context) -> str | None:
+    """The reason why making so many pairs costs less than grouping the right side; None if it does not."""
+    rows = sizes[1].rows
+    if pairs is None or rows is None or pairs >= max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * rows):
+        return None
+    return f"{describe_pairs(pairs)}, so few that Spark's own join is as good"
 
 
 def _over_groups(join: ExtremeSemiJoin, ctx: Context) -> Join:

@@ -3,8 +3,10 @@
 from collections import Counter
 from math import inf
 
+from dovetail.planner.band.linear import Side
 from dovetail.planner.catalog.cost import (
     KEY_SAMPLE,
+    LEAST_GAIN,
     cost,
     count_pairs,
     describe_pairs,
@@ -14,7 +16,7 @@ from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.explain.records import CandidatePlan
 from dovetail.planner.keys.key_set import KeyScheme, all_keys
 from dovetail.planner.keys.prefixes import choose_levels
-from dovetail.planner.logical import KeyedJoin
+from dovetail.planner.logical import KeyedJoin, Logical
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.physical.key_sets import KeySets
@@ -24,7 +26,6 @@ from dovetail.rules.band_join.spark_join import can_broadcast, few_pairs, pairwi
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
 
-_GAIN = 1.2  # what is rewritten has to be so many times as fast, as estimated
 # By the times of joins of 150,000 with 300 and 150,000 rows: one second is spent before any pair is compared, and
 # finding the matches of preserved rows first takes about three times as long as the inner join.
 _FIXED = 1.0
@@ -53,7 +54,7 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     best = seconds.index(min(seconds))
     found = candidates[best]
     own = _stopping_at_a_match(own, found, join, left)
-    if own.seconds is not None and found.seconds is not None and own.seconds < _GAIN * found.seconds:
+    if own.seconds is not None and found.seconds is not None and own.seconds < LEAST_GAIN * found.seconds:
         ctx.decline(f"{found.text} share a key, which is no faster than {own.text}", place)
         ctx.choose(own, *candidates)
         return Spark(join.plain)
@@ -101,11 +102,12 @@ def _own_join(join: KeyedJoin, left: Statistics, right: Statistics, ctx: Context
 def _candidate(scheme: KeyScheme, join: KeyedJoin, left: Statistics, right: Statistics, ctx: Context) -> CandidatePlan:
     """The join over the keys of one conjunct, with the pairs that share a key as a sample of both sides has them."""
     name = f"keys of {scheme}"
-    sides = (("left", join.left, left), ("right", join.right, right))
+    sides: tuple[tuple[Side, Logical, Statistics], ...] = (("left", join.left, left), ("right", join.right, right))
     copies = [estimate_copies(size, sum(one.copies for one in scheme.key_sets(side))) for side, _, size in sides]
     samples = None
     if left.plain and right.plain and left.rows and right.rows:
-        samples = ctx.samples(tuple((relation, all_keys(scheme, side)) for side, relation, _ in sides), KEY_SAMPLE)
+        queries = tuple((relation, all_keys(scheme, side), size) for side, relation, size in sides)
+        samples = ctx.samples(queries, KEY_SAMPLE)
     pairs = None
     if samples and samples[0] and samples[1]:
         one, other = (Counter(row[0] for row in rows if row[0] is not None) for rows in samples)

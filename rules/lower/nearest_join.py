@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -14,10 +15,10 @@ from dovetail.planner.physical.base import Rewriting, Spark
 from dovetail.planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from dovetail.planner.physical.nearest_join import right_row
 from dovetail.planner.types.schema import SqlType
-from dovetail.rules.band_join.keys import key_pairs
+from dovetail.rules.analysis.sizes import Sizes, estimated, own_conditions, sizes_of
+from dovetail.rules.band_join.keys import pair_counter
 from dovetail.rules.band_join.spark_join import pairwise_plan
 from dovetail.rules.context import Context
-from dovetail.rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
 from dovetail.rules.query.rows_inside import rows_inside
 from dovetail.rules.rule import rule
 
@@ -90,8 +91,7 @@ def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
     is_small = left.rows is not None and right.rows is not None and right.rows * _FEW_VERSIONS <= left.rows
     per_row = _PAIRS_PER_ROW_OF_FEW_VERSIONS if is_small else _PAIRS_PER_ROW_OF_VERSIONS
     if not ctx.force and not _are_few(pairs, sizes, ctx, per_row=per_row):
-        keys = [(key.left, key.right) for key in join.nearest.keys]
-        pairs = key_pairs((join.left, join.right), keys, left, right, ctx) or pairs
+        pairs = _pair_counter(join, sizes, ctx)(sizes) or pairs
     written = pairwise_plan(_total(sizes), pairs, "all versions of a key", keyed=True)
     are_few = not ctx.force and _are_few(pairs, sizes, ctx, per_row=per_row)
     reason = "so few versions of a key that comparing all of them is as good" if are_few else None
@@ -100,15 +100,19 @@ def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
 
 def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = True, passes: int = 1) -> bool:
     """Choose between the pairs of a join and a sort of both sides; ``passes``: how often that shuffles both sides."""
-    may_stay = may_stay and not ctx.force
-    sides, sizes = (join.left, join.right), ctx.statistics_of(join.left, join.right)
-    pairs = _count_pairs(join, sizes, ctx)
-    if may_stay and not _are_few(pairs, sizes, ctx, passes):
-        sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
-        pairs = _count_pairs(join, sizes, ctx)
-    written = pairwise_plan(_total(sizes), pairs, keyed=bool(join.nearest.keys))
-    are_few = may_stay and _are_few(pairs, sizes, ctx, passes)
-    reason = "so few pairs that Spark's own join is as good" if are_few else None
+    sides = join.left, join.right
+    sizes = sizes_of(sides, ctx)
+    count, reason = _pair_counter(join, sizes, ctx), None
+
+    def decide(sizes: Sizes) -> str | None:
+        pairs = count(sizes)
+        few = _are_few(pairs, sizes, ctx, passes)
+        return f"{describe_pairs(pairs)}, so few that Spark's own join is as good" if few else None
+
+    if may_stay and not ctx.force:
+        own = own_conditions(join.nearest, outer=join.kind == "left")
+        reason, sizes = estimated(sides, own, sizes, decide, ctx)
+    written = pairwise_plan(_total(sizes), count(sizes), keyed=bool(join.nearest.keys))
     return _record_choice(join, sizes, written, reason, ctx)
 
 
@@ -124,13 +128,9 @@ def _record_choice(join: NearestJoin, sizes: Sizes, written: CandidatePlan, reas
     return True
 
 
-def _count_pairs(join: NearestJoin, sizes: Sizes, ctx: Context) -> float | None:
-    """Estimate the pairs with equal keys; None if unknown."""
-    left, right = sizes
-    keys, pairs = [(key.left, key.right) for key in join.nearest.keys], count_pairs(left, right)
-    if pairs is None or not keys or ctx.force:
-        return pairs
-    return key_pairs((join.left, join.right), keys, left, right, ctx)
+def _pair_counter(join: NearestJoin, sizes: Sizes, ctx: Context) -> Callable[[Sizes], float | None]:
+    """Estimates the pairs with equal keys for any sizes."""
+    return pair_counter((join.left, join.right), [(key.left, key.right) for key in join.nearest.keys], sizes, ctx)
 
 
 def _are_few(pairs: float | None, sizes: Sizes, ctx: Context, passes: int = 1, per_row: float = _PAIRS_PER_ROW) -> bool:
@@ -143,11 +143,12 @@ def _are_few(pairs: float | None, sizes: Sizes, ctx: Context, passes: int = 1, p
 
 def _count_subquery_pairs(join: NearestJoin, ctx: Context) -> tuple[float | None, bool]:
     """The pairs of rows that a subquery compares, after the conditions on either side alone; whether these are few."""
-    sizes = left, right = ctx.statistics_of(join.left, join.right)
-    if not _are_few(count_pairs(left, right), sizes, ctx) and not ctx.force:
-        sizes = filtered_sizes((join.left, join.right), own_conditions(join.nearest, outer=True), sizes, ctx)
-    left, right = sizes
-    pairs = count_pairs(left, right)
+    sides = join.left, join.right
+    sizes = sizes_of(sides, ctx)
+    if not ctx.force:
+        own = own_conditions(join.nearest, outer=True)
+        _, sizes = estimated(sides, own, sizes, lambda sizes: _are_few(count_pairs(*sizes), sizes, ctx) or None, ctx)
+    pairs = count_pairs(*sizes)
     return pairs, _are_few(pairs, sizes, ctx)
 
 
@@ -164,8 +165,9 @@ def lower_nearest_subquery(node: NearestSubquery, ctx: Context) -> Logical | Rew
     """
     compared = [_count_subquery_pairs(join, ctx) for join in node.joins.found]
     if not ctx.force and all(few for _, few in compared):
-        ctx.choose(f"subqueries, {describe_pairs(max(n or 0 for n, _ in compared))}", "one sort of both sides")
-        ctx.decline("so few rows that Spark's own join is as good (nested_loop_pairs)", code="few_rows")
+        pairs = describe_pairs(max(n or 0 for n, _ in compared))
+        ctx.choose(f"subqueries, {pairs}", "one sort of both sides")
+        ctx.decline(f"{pairs}, so few rows that Spark's own join is as good (nested_loop_pairs)", code="few_rows")
         return node.written
     ctx.choose("one sort of both sides", "subqueries, which compare every pair")
     return Rewriting(node.other, "NearestSubquery", node.description, node.output)

@@ -14,6 +14,7 @@ from dovetail.planner.physical.base import Rewriting
 from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
+from dovetail.rules.window.self_join_cost import self_join_suffices
 
 _SMALL = 4  # a relation of so many times fewer rows is counted while planning
 _WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count takes
@@ -28,6 +29,11 @@ def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriti
     computed; and for EXISTS, which joins all rows as they are, where there are two or nothing but the rows.
     """
     window, rows = Rewriting(node.other, "SelfWindow", node.description, node.output), node.rows
+    is_one_test = rows.exists == 1 and rows.alone and len(rows.relations) == 1
+    if is_one_test and not ctx.force and (reason := self_join_suffices(rows.relations[0], rows.keys, ctx)):
+        ctx.choose(f"the rows read once more: {reason}", "a window over all rows")
+        ctx.decline(reason, code="few_rows")
+        return node.written
     if ctx.force or rows.exists > 1 or (rows.exists and rows.alone) or all(_computed(r, ctx) for r in rows.relations):
         return window
     filtered = (*rows.kept, *_beside_the_largest(rows, ctx))

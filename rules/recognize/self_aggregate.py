@@ -110,8 +110,8 @@ def _check_place(outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx:
 def _choice(block: WindowedBlock, written: Project) -> SelfAggregate:
     group, semis = block.requests, block.semis()
     count = "a window" if len(group) == 1 else f"windows for {len(group)} subqueries"
-    keys = ", ".join(dict.fromkeys(k.text for r in group for k in r.keys))
+    keys = tuple(dict.fromkeys(k.text for r in group for k in r.keys))
     kept = tuple(condition for semi in semis for condition in semi.conditions)
     before = f", after {', '.join(c.shown for _, conditions in kept for c in conditions)}" if kept else ""
-    rows = Rows(block.sources(), block.filters(), kept, sum(r.exists for r in group), block.alone)
-    return SelfAggregate(written, block.windowed(semis), f"{count} by {keys}{before}", rows)
+    rows = Rows(block.sources(), block.filters(), kept, sum(r.exists for r in group), block.alone, keys)
+    return SelfAggregate(written, block.windowed(semis), f"{count} by {', '.join(keys)}{before}", rows)

@@ -86,7 +86,7 @@ class Groups:
         ordered = self.ordered(written) if isinstance(written, Sort) else None  # may need windows of its own
         own = tuple(dict.fromkeys((*self.filters, *self.band.row_filters)))
         source = WindowedSource(
-            self.relation, self.band.keys, own, self.band.match_conditions, self.totals.rescans_frame
+            self.relation, self.band.keys, own, self.band.match_conditions, self.totals.rescans_frame, joined=True
         )
         other = replace(ordered, child=self.other()) if ordered else self.other()
         return BandWindow(written, other, self.band.description, (source,))

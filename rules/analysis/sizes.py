@@ -1,0 +1,123 @@
+"""The rows of the sides of a join that count: those that conditions on one side leave, and no guesses.
+
+Spark does not estimate what a filter leaves, and guesses the rows of a file from its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import BandJoin, Filter, Join, Limit, Logical, Project
+from dovetail.planner.logical.nearest_join import Nearest
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+
+T = TypeVar("T")
+Conditions = tuple[Scalar, ...]
+Sizes = tuple[Statistics, Statistics]
+_BOTH, _LEFT = (
+    ("inner", "cross"),
+    ("left", "semi", "anti"),
+)  # joins after which WHERE filters both sides, or the left one
+_WIDEST_GUESS = 16
+"""A guess of rows is at most so many times their number, about: rows of a few columns that compress badly."""
+
+
+def own_conditions(nearest: Nearest, *, outer: bool) -> tuple[Conditions, Conditions]:
+    """The conditions on the left and on the right side alone; ``outer``: left rows without a match are kept."""
+    return (*nearest.kept, *(() if outer else nearest.filters[0])), nearest.filters[1]
+
+
+def sizes_of(sides: tuple[Logical, Logical], ctx: Context) -> Sizes:
+    """The statistics of both sides, without a count."""
+    left, right = ctx.statistics_of(*sides)
+    return left, right
+
+
+def where_above(join: BandJoin, ctx: Context) -> Conditions:
+    """The conditions in WHERE above a join, and above the joins that keep or drop its rows and add no NULLs to them."""
+    found: Conditions = ()
+    below: Node = join
+    for node in reversed(ctx.ancestors):
+        if isinstance(node, Filter) and node.clause == "WHERE":
+            found += node.condition
+        elif not isinstance(node, Join | BandJoin) or node.kind not in (*_BOTH, *(_LEFT if below is node.left else ())):
+            break
+        below = node
+    return found
+
+
+def limit_above(ctx: Context) -> int | None:
+    """The number of rows of the current join after which its query has all that it needs; None if it reads them all."""
+    for node in reversed(ctx.ancestors):
+        match node:
+            case Limit() if node.keeps_a_row:
+                return int(node.count.text)
+            case Filter(clause="WHERE"):
+                continue
+            case Project() if not node.quantifier and not any("(" in item.text for item in node.items):
+                continue  # it has no aggregate and no window
+        return None
+    return None
+
+
+def conditions_of_sides(join: BandJoin, where: Conditions, ctx: Context) -> tuple[Conditions, Conditions]:
+    """The conditions on either side of a join alone, in ON and in a WHERE above it."""
+    left, right = (ctx.scope(side) for side in (join.left, join.right))
+    found = join.condition
+    return (
+        tuple(c for c in (*found, *(where if join.kind in (*_BOTH, *_LEFT) else ())) if _is_bound(c, left)),
+        tuple(c for c in (*found, *(where if join.kind in (*_BOTH, "right") else ())) if _is_bound(c, right)),
+    )
+
+
+def _is_bound(conjunct: Scalar, scope: Scope) -> bool:
+    """Whether a conjunct reads columns, all of them in a scope."""
+    try:
+        return not conjunct.plans and bool(scope.bind(conjunct).items)
+    except Refused:
+        return False
+
+
+def estimated(
+    sides: tuple[Logical, Logical],
+    conditions: tuple[Conditions, Conditions],
+    sizes: Sizes,
+    decide: Callable[[Sizes], T | None],
+    ctx: Context,
+) -> tuple[T | None, Sizes]:
+    """Decide by the sizes of two sides, and count rows where that may change the decision; return these sizes, too.
+
+    ``decide`` returns None for many rows.  A count costs about a scan, or less where nothing is filtered.
+    """
+    if found := decide(sizes):
+        return found, sizes
+    least = _least(conditions[0], sizes[0]), _least(conditions[1], sizes[1])
+    if least == sizes or not decide(least):
+        return None, sizes
+    changed = zip(sides, conditions, sizes, least, strict=True)
+    counts = ctx.counts(*(None if few == size else _rows(side, own) for side, own, size, few in changed))
+    left, right = (
+        size if rows is None else replace(size, rows=rows, guessed=False)
+        for size, rows in zip(sizes, counts, strict=True)
+    )
+    return decide((left, right)), (left, right)
+
+
+def _least(own: Conditions, size: Statistics) -> Statistics:
+    """The fewest rows that a count may find; the size itself where a count is not needed or not cheap."""
+    if not size.rows or not (size.plain and size.cheap) or any(c.plans for c in own):
+        return size
+    if own:
+        return replace(size, rows=1)
+    return replace(size, rows=-(-size.rows // _WIDEST_GUESS)) if size.guessed else size
+
+
+def _rows(side: Logical, own: Conditions) -> Logical:
+    return Filter(side, own) if own else side
