@@ -11,22 +11,33 @@ from dovetail.planner.physical.sampled import Sampled, sampled
 from dovetail.rules.context import Context
 
 
-def select_band(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> BandJoin:
+@dataclass(frozen=True)
+class BandShares:
+    """The share of a sample's pairs that satisfies each band of a join, in their order, and all of them."""
+
+    each: tuple[float, ...]
+    all: float
+
+
+def select_band(
+    join: BandJoin, left: Statistics, right: Statistics, ctx: Context
+) -> tuple[BandJoin, BandShares | None]:
     """Put the band first that the fewest sampled pairs satisfy; without a sample the order stays.
 
     The idea is from the review of RisingWave's band join RFC: bins for the most selective band, a filter for the rest.
     """
     if not join.others:
-        return join
+        return join, None
     bands = (join.band, *join.others)
-    selectivities = _estimate_selectivities(join, left, right, ctx)
-    if selectivities is None:
+    shares = _estimate_shares(join, left, right, ctx)
+    if shares is None:
         ctx.choose(f"the first of {len(bands)} bands, {join.band}")
-        return join
-    best = min(range(len(bands)), key=lambda n: selectivities[n])
-    choices = [f"{b}, which holds for {s:.2g} of a sample's pairs" for b, s in zip(bands, selectivities, strict=True)]
-    ctx.choose(choices[best], *(c for n, c in enumerate(choices) if n != best))
-    return replace(join, band=bands[best], others=tuple(b for n, b in enumerate(bands) if n != best))
+        return join, None
+    order = sorted(range(len(bands)), key=lambda n: shares.each[n])
+    first, *others = (f"{bands[n]}, which holds for {shares.each[n]:.2g} of a sample's pairs" for n in order)
+    ctx.choose(first, *others)
+    ordered = replace(join, band=bands[order[0]], others=tuple(bands[n] for n in order[1:]))
+    return ordered, replace(shares, each=tuple(shares.each[n] for n in order))
 
 
 @dataclass(frozen=True)
@@ -58,13 +69,18 @@ def sample_matches(join: BandJoin, left: Statistics, right: Statistics, ctx: Con
     return BandMatches(*map(float, found[0])) if found and None not in found[0] else None  # type: ignore[arg-type]
 
 
-def _estimate_selectivities(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[float] | None:
-    """The selectivity of each band, estimated from a small sample of each side."""
+def _estimate_shares(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> BandShares | None:
+    """The share of pairs that satisfies each band and all of them, estimated from a small sample of each side."""
     parts = [sampled(band, n) for n, band in enumerate((join.band, *join.others))]
     sides = _sampled_sides(join, parts, left, right, ctx)
-    found = ctx.measure(band_matches_sql(*sides, tuple(p.condition for p in parts), BAND_SAMPLE)) if sides else None
+    conditions = tuple(part.condition for part in parts)
+    query = sides and band_matches_sql(*sides, (*conditions, " AND ".join(conditions)), BAND_SAMPLE)
+    found = ctx.measure(query) if query else None
     pairs = found[0][0] if found else None
-    return [(held or 0) / pairs for held in found[0][1:]] if found and pairs else None
+    if not found or not pairs:
+        return None
+    *each, both = (float(held or 0) / float(pairs) for held in found[0][1:])
+    return BandShares(tuple(each), both)
 
 
 def _sampled_sides(

@@ -67,11 +67,14 @@ class Candidate:
         return f"{self.description}: {self.cost}" if self.cost else self.description
 
 
-def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """The candidate plans over bins, the usual one first; none if the band is too wide for bins."""
+def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context, times: int = 1) -> list[Candidate]:
+    """The candidate plans over bins, the usual one first; none if the band is too wide for bins.
+
+    Bins for a band of constant width are ``times`` as wide as the band.
+    """
     match join.band:
         case DistanceBand():
-            return _distance(join, join.band, left, right)
+            return _distance(join, join.band, left, right, times)
         case IntervalBand():
             return _interval(join, join.band, left, right, ctx)
         case OverlapBand():

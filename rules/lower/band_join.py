@@ -11,7 +11,8 @@ from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin
 from dovetail.rules.analysis.sizes import limit_above, where_above
 from dovetail.rules.band_join.band_selection import select_band
-from dovetail.rules.band_join.bins import Candidate, candidates, for_sorting
+from dovetail.rules.band_join.bins import candidates, for_sorting
+from dovetail.rules.band_join.grid import seconds_of, with_grid
 from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
@@ -37,7 +38,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if reason:
         code: ReasonCode = "few_rows" if left.known else "unique_match"
         return _leave(join, reason, code, _own_join(join, left, right, ctx), "bins, which need one more shuffle", ctx)
-    join = select_band(join, left, right, ctx)
+    join, shares = select_band(join, left, right, ctx)
     if reason := why_texts_are_alike(join, left, right, ctx):
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
         return Spark(join.plain)
@@ -45,12 +46,15 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if not over_bins:
         ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)
         return Spark(join.plain)
-    best = min(over_bins, key=_seconds)
+    best = min(over_bins, key=seconds_of)
     large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
     build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if large and not build:
         over_bins = for_sorting(over_bins, join, left, right)
-        best = min(over_bins, key=_seconds)
+    key_share = spark_join.key_share if shares else None
+    if key_share is not None:
+        over_bins = with_grid(over_bins, join, shares, (left, right), key_share, ctx)
+    best = min(over_bins, key=lambda one: seconds_of(one, key_share or 1))
     if reason := spark_join.is_faster_than(best.cost):
         return _leave(join, reason, "few_rows", _own_join(join, left, right, ctx), best.plan, ctx)
     ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), _own_join(join, left, right, ctx))
@@ -84,7 +88,3 @@ def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context)
     text = f"Spark's own join{what} of {describe_rows(left)} × {describe_rows(right)} rows"
     seconds = nested_loop_seconds(compared, broadcast=can_broadcast(join.kind, left, right, ctx))
     return CandidatePlan(text, rows, pairs=compared, name="Spark's own join", seconds=seconds, own=True)
-
-
-def _seconds(candidate: Candidate) -> float:
-    return candidate.cost.seconds if candidate.cost else 0

@@ -1,0 +1,63 @@
+"""Bins for several bands of one condition: a point in a box, or rows near each other on a map.
+
+    b.x0 <= a.x <= b.x1  AND  b.y0 <= a.y <= b.y1
+
+    y │     ┌──┼────┐        a box is copied to each cell that it touches,
+    ──┼─────┼──┼────┼──      a point lies in one cell
+      │     └──┼─ • ┘
+      └────────┼───────── x
+
+A cell is a bin of each band.  A pair that satisfies all bands shares exactly one bin of each, so exactly one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from dovetail.planner.band.linear import Leaf, Side
+from dovetail.planner.expr import Scalar
+from dovetail.planner.physical.key_join import BandScheme, Keyed, Pairs, Scheme
+from dovetail.planner.rendered import NameGenerator
+
+
+@dataclass(frozen=True)
+class Grid(Scheme):
+    """``GridBandJoin``: the product of the bins of several bands."""
+
+    label: ClassVar[str] = "GridBandJoin"
+    unit: ClassVar[str] = "cells"
+    bands: tuple[BandScheme, ...]
+
+    @property
+    def conjuncts(self) -> tuple[Scalar, ...]:
+        return tuple(dict.fromkeys(c for band in self.bands for c in band.conjuncts))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.bands))
+
+    @property
+    def leaves(self) -> tuple[tuple[Side, Leaf], ...]:
+        return tuple(leaf for band in self.bands for leaf in band.leaves)
+
+    def map_leaves(self, fn: Callable[[Leaf], Leaf]) -> Grid:
+        return replace(self, bands=tuple(band.map_leaves(fn) for band in self.bands))
+
+    @property
+    def copied(self) -> tuple[Side, ...]:
+        return tuple(side for side in ("left", "right") if any(side in band.copied for band in self.bands))  # type: ignore[misc]
+
+    @property
+    def note(self) -> str:
+        return " × ".join(band.note for band in self.bands)
+
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
+        """The keys of all bands; a row of either side is copied to each combination of its bins."""
+        keys: Pairs = ()
+        parts = []
+        for band in self.bands:
+            found = band.keyed(sides, names)
+            parts.append((slice(len(keys), len(keys) + len(found.keys)), found.also))
+            sides, keys = (found.left, found.right), (*keys, *found.keys)
+        return Keyed(*sides, keys, lambda left: tuple(c for own, also in parts for c in also(left[own])))

@@ -1,0 +1,104 @@
+"""Bins of several bands at once, where those of one band leave many candidate pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, product
+from math import prod
+
+from dovetail.planner.band.condition import DistanceBand
+from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog.cost import LEAST_GAIN, ROW_IN_PAIRS, Cost, cost, estimate_copies
+from dovetail.planner.logical import BandJoin
+from dovetail.planner.physical.band_join import FixedWidth
+from dovetail.planner.physical.grid_band_join import Grid
+from dovetail.planner.physical.key_join import BandScheme
+from dovetail.rules.analysis.sizes import Sizes
+from dovetail.rules.band_join.band_selection import BandShares
+from dovetail.rules.band_join.bins import Candidate, candidates
+from dovetail.rules.context import Context
+
+_MOST_BANDS = 3
+_WIDTHS = (1, 2, 4)  # times the width of a band: of wider bins, a row is copied to fewer cells
+_SIDES: tuple[Side, Side] = ("left", "right")
+
+
+def with_grid(
+    single: list[Candidate], join: BandJoin, shares: BandShares | None, sizes: Sizes, key_share: float, ctx: Context
+) -> list[Candidate]:
+    """The candidates for the first band, and the best grid where it is estimated to be faster than them.
+
+    ``shares``: what a sample shows of the bands; ``key_share``: the share of all pairs that have equal keys.
+    """
+    pairs = (sizes[0].rows or 0) * (sizes[1].rows or 0)
+    if shares is None or not pairs:
+        return single
+    counted = [_with_pairs(one, shares.each[0], pairs) for one in single]
+    costs = [one.cost for one in counted]
+    if not all(one and (one.pairs or 0) * key_share > one.rows * ROW_IN_PAIRS for one in costs):
+        return single  # more copies would take longer than the pairs that they save
+    options = [
+        [_with_pairs(one, share, pairs) for times in _WIDTHS for one in _candidates(join, n, sizes, times, ctx)]
+        for n, share in enumerate(shares.each)
+    ]
+    grids = [grid for some in _choices(len(options)) for grid in _grids([options[n] for n in some], shares, sizes)]
+    best = min(grids, key=lambda grid: seconds_of(grid, key_share), default=None)
+    least = min(seconds_of(one, key_share) for one in counted)
+    return [*counted, best] if best and seconds_of(best, key_share) * LEAST_GAIN < least else counted
+
+
+def seconds_of(candidate: Candidate, key_share: float = 1.0) -> float:
+    """Estimate the seconds on one core of a join over bins, of which so many pairs have equal keys."""
+    found = candidate.cost
+    return replace(found, pairs=(found.pairs or 0) * key_share).seconds if found else 0
+
+
+def _candidates(join: BandJoin, number: int, sizes: Sizes, times: int, ctx: Context) -> list[Candidate]:
+    """The candidates for one of the bands; other widths than the usual one only where they cost no measurement."""
+    band = (join.band, *join.others)[number]
+    if times > 1 and not isinstance(band, DistanceBand):
+        return []
+    return candidates(replace(join, band=band, others=()), *sizes, ctx, times)
+
+
+def _choices(bands: int) -> Iterator[tuple[int, ...]]:
+    for count in range(2, min(bands, _MOST_BANDS) + 1):
+        yield from combinations(range(bands), count)
+
+
+def _with_pairs(candidate: Candidate, share: float, pairs: int) -> Candidate:
+    """A candidate with the pairs that share a bin: those that satisfy the band, times how much wider its bins are."""
+    found, scheme, wider = candidate.cost, candidate.scheme, 2.0
+    if found is None:
+        return candidate
+    if isinstance(scheme, FixedWidth) and (span := scheme.band.high - scheme.band.low):
+        wider = float((scheme.bins.width + scheme.bins.high - scheme.bins.low) / span)
+    least = share * pairs
+    counted = max(found.pairs, least) if found.pairs is not None else min(pairs, wider * least)
+    return replace(candidate, cost=replace(found, pairs=counted))
+
+
+def _grids(options: list[list[Candidate]], shares: BandShares, sizes: Sizes) -> Iterator[Candidate]:
+    for parts in product(*options):
+        if all(one.cost for one in parts):
+            yield _grid(parts, shares, sizes)
+
+
+def _grid(parts: tuple[Candidate, ...], shares: BandShares, sizes: Sizes) -> Candidate:
+    """The product of the bins of some bands, which are taken to be independent unless more pairs satisfy all bands."""
+    pairs = float((sizes[0].rows or 0) * (sizes[1].rows or 0))
+    of_each = [(one.cost.pairs or 0.0) / pairs for one in parts if one.cost]
+    costs = [one.cost for one in parts if one.cost]
+    copies = (prod(_copies(one, n, sizes) for one in costs) for n in (0, 1))
+    sides = [estimate_copies(size, each) for size, each in zip(sizes, copies, strict=True)]
+    together = min(*of_each, max(prod(of_each), shares.all))
+    bands = tuple(one.scheme for one in parts if isinstance(one.scheme, BandScheme))
+    description = " × ".join(one.description for one in parts)
+    lengths = tuple(length for one in parts for length in one.lengths)
+    return Candidate(Grid(bands), description, cost(*sides, pairs * together), lengths)
+
+
+def _copies(single: Cost, side: int, sizes: Sizes) -> float:
+    """How many copies of a row of a side are made."""
+    return single.sizes[side] / estimate_copies(sizes[side], 1)[1]
