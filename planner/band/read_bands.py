@@ -22,9 +22,11 @@ from dovetail.planner.band.comparisons import (
     comparisons,
     endless_comparison,
     looks_like_band,
+    without_abs,
     without_default,
 )
 from dovetail.planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
+from dovetail.planner.band.distances import Difference, differences
 from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar, without_parentheses
@@ -81,14 +83,32 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
         for operands in comparisons(compared):
             try:
                 small, large, default = without_default(*operands)
-                found = _read_bounds(small, large, conjunct, scope, guarded=guarded)
                 open_end = endless or default
+                if apart := [] if open_end else differences(small, large, conjuncts, scope):
+                    bounds += _read_differences(apart, conjunct, scope)
+                    continue
+                found = _read_bounds(small, large, conjunct, scope, guarded=guarded)
                 bounds += [_endless(b, open_end, scope) for b in found] if open_end else found
             except Refused as no:
                 refusals.append(Refused(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
     bands, more = _pair(bounds, scope, refused)
     return bands, (*refusals, *more)
+
+
+def _read_differences(apart: list[Difference], conjunct: Scalar, scope: ConditionScope) -> list[_Bound]:
+    """The bounds on the differences of a distance that can be read; raises ``Refused`` if none can."""
+    found: list[_Bound] = []
+    reason = Refused("none of its terms is a difference of both sides")
+    for difference, most in apart:
+        try:
+            for small, large in without_abs(exp.Abs(this=difference.copy()), most):
+                found += _read_bounds(small, large, conjunct, scope, guarded=True)
+        except Refused as no:
+            reason = no
+    if not found:
+        raise reason
+    return found
 
 
 def _read_bounds(

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from dovetail.planner.band.linear import Leaf, Side
 from dovetail.planner.expr import Scalar
-from dovetail.planner.physical.key_join import BandScheme, Keyed, Pairs, Scheme
+from dovetail.planner.physical.key_join import Keyed, Pairs, Scheme
 from dovetail.planner.rendered import NameGenerator
 
 
@@ -28,7 +28,7 @@ class Grid(Scheme):
 
     label: ClassVar[str] = "GridBandJoin"
     unit: ClassVar[str] = "cells"
-    bands: tuple[BandScheme, ...]
+    bands: tuple[Scheme, ...]
 
     @property
     def conjuncts(self) -> tuple[Scalar, ...]:
@@ -46,7 +46,7 @@ class Grid(Scheme):
 
     @property
     def copied(self) -> tuple[Side, ...]:
-        return tuple(side for side in ("left", "right") if any(side in band.copied for band in self.bands))  # type: ignore[misc]
+        return tuple(dict.fromkeys(side for band in self.bands for side in band.copied))
 
     @property
     def note(self) -> str:
@@ -54,10 +54,11 @@ class Grid(Scheme):
 
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """The keys of all bands; a row of either side is copied to each combination of its bins."""
+        left, right = sides
         keys: Pairs = ()
         parts = []
         for band in self.bands:
-            found = band.keyed(sides, names)
+            found = band.keyed((left, right), names)
             parts.append((slice(len(keys), len(keys) + len(found.keys)), found.also))
-            sides, keys = (found.left, found.right), (*keys, *found.keys)
-        return Keyed(*sides, keys, lambda left: tuple(c for own, also in parts for c in also(left[own])))
+            left, right, keys = found.left, found.right, (*keys, *found.keys)
+        return Keyed(left, right, keys, lambda of_left: tuple(c for own, also in parts for c in also(of_left[own])))

@@ -111,7 +111,9 @@ def _holds(wide: SqlType | None, type_: SqlType) -> bool:
 
 
 def _fits(tree: exp.Expression, left: SqlType | None, right: SqlType | None) -> bool:
-    """Whether a sum or a product of decimals never overflows: its type has all digits."""
+    """Whether a sum or a product never overflows: it is a DOUBLE or FLOAT, or a DECIMAL whose type has all digits."""
+    if left and right and (left.approximate or right.approximate) and not isinstance(tree, exp.Div):
+        return True
     operands = [t for t in (left, right) if t is not None and t.exact_numeric]
     if len(operands) < 2 or isinstance(tree, exp.Div) or all(t.integral for t in operands):
         return False

@@ -24,6 +24,9 @@ _ALWAYS: dict[type[exp.Expression], SqlType] = {
     exp.CurrentDate: SqlType("date"),
     exp.Count: _BIGINT,
 }
+_REAL = frozenset(
+    "acos asin atan atan2 cbrt cos degrees exp hypot ln log log10 log2 pi pow power radians sin sqrt tan".split()
+)  # functions that return a DOUBLE for any numbers
 _TIMESTAMP = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)  # as a function names it, and as a type
 _LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
@@ -87,6 +90,8 @@ def type_of(
             found = _text([tree.this, tree.expression], of)
         case exp.Anonymous() if isinstance(tree.this, str) and tree.this.lower() == "concat":
             found = _text(tree.expressions, of)
+        case exp.Anonymous() if tree.name.lower() in _REAL:
+            return _DOUBLE
     return found or known(tree)
 
 

@@ -13,7 +13,6 @@ from dovetail.planner.catalog.cost import LEAST_GAIN, ROW_IN_PAIRS, Cost, cost, 
 from dovetail.planner.logical import BandJoin
 from dovetail.planner.physical.band_join import FixedWidth
 from dovetail.planner.physical.grid_band_join import Grid
-from dovetail.planner.physical.key_join import BandScheme
 from dovetail.rules.analysis.sizes import Sizes
 from dovetail.rules.band_join.band_selection import BandShares
 from dovetail.rules.band_join.bins import Candidate, candidates
@@ -91,12 +90,13 @@ def _grid(parts: tuple[Candidate, ...], shares: BandShares, sizes: Sizes) -> Can
     of_each = [(one.cost.pairs or 0.0) / pairs for one in parts if one.cost]
     costs = [one.cost for one in parts if one.cost]
     copies = (prod(_copies(one, n, sizes) for one in costs) for n in (0, 1))
-    sides = [estimate_copies(size, each) for size, each in zip(sizes, copies, strict=True)]
+    left, right = (estimate_copies(size, each) for size, each in zip(sizes, copies, strict=True))
     together = min(*of_each, max(prod(of_each), shares.all))
-    bands = tuple(one.scheme for one in parts if isinstance(one.scheme, BandScheme))
     description = " × ".join(one.description for one in parts)
     lengths = tuple(length for one in parts for length in one.lengths)
-    return Candidate(Grid(bands), description, cost(*sides, pairs * together), lengths)
+    return Candidate(
+        Grid(tuple(one.scheme for one in parts)), description, cost(left, right, pairs * together), lengths
+    )
 
 
 def _copies(single: Cost, side: int, sizes: Sizes) -> float:

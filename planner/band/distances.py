@@ -1,0 +1,165 @@
+"""Distances: a condition on one bounds each of the differences that it is made of.
+
+    sqrt(pow(a.x - b.x, 2) + pow(a.y - b.y, 2)) <= 5      abs(a.x - b.x) <= 5,  abs(a.y - b.y) <= 5
+
+A sum of terms that are never negative is at least each of them, so  t + u ≤ r  implies  t ≤ r  and  u ≤ r.  A term is
+followed down to a difference:
+
+    sqrt(t) ≤ r  as  t ≤ r²        pow(d, 2), d * d ≤ r  as  |d| ≤ √r        c·t ≤ r  as  t ≤ r / c
+
+The greatest of several terms is none of these: Spark leaves NULL out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, isqrt, nextafter, sqrt
+
+from sqlglot import exp
+
+from dovetail.planner.band.great_circle import differences_on_a_sphere
+from dovetail.planner.band.linear import ConditionScope, constant
+from dovetail.planner.expr import Scalar, without_parentheses
+
+Difference = tuple[exp.Expression, exp.Expression]
+_HALF = Fraction(1, 2)
+
+
+def differences(
+    small: exp.Expression, large: exp.Expression, conjuncts: tuple[Scalar, ...], scope: ConditionScope
+) -> list[Difference]:
+    """The differences that ``small ≤ large`` bounds, each with what its absolute value is at most.
+
+    Empty where ``small`` is no distance between rows of both sides.  ``conjuncts``: the whole condition.
+    """
+    if scope.side(small) != "both" or scope.side(large) == "both":
+        return []
+    found = list(_differences(small, _bound(large)))
+    return found or differences_on_a_sphere(small, large, conjuncts, scope)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """``base`` to some ``power``, times ``factor``; without a base, a constant."""
+
+    factor: Fraction
+    base: exp.Expression | None = None
+    power: Fraction = Fraction(1)
+
+    def raised(self, power: Fraction) -> _Bound:
+        """The bound to a power of 2 or 1/2."""
+        factor = self.factor**2 if power == 2 else _root(self.factor)
+        return replace(self, factor=factor, power=self.power * power)
+
+    @property
+    def tree(self) -> exp.Expression | None:
+        """The bound as an expression; None for a power that is not wanted."""
+        factor = exp.Literal.number(repr(float(self.factor)))
+        if self.base is None:
+            return factor
+        base: exp.Expression = self.base.copy()
+        if self.power == _HALF:
+            base = exp.Anonymous(this="sqrt", expressions=[base])
+        elif self.power != 1:
+            return None
+        return base if self.factor == 1 else exp.Mul(this=base, expression=exp.cast(factor, "double"))
+
+
+def _bound(tree: exp.Expression) -> _Bound:
+    value = constant(tree)
+    if value is not None:
+        return _Bound(value)
+    squared = _squared(without_parentheses(tree))
+    return _Bound(Fraction(1), exp.Abs(this=squared.copy()), Fraction(2)) if squared else _Bound(Fraction(1), tree)
+
+
+def _differences(tree: exp.Expression, bound: _Bound) -> Iterator[Difference]:
+    """The differences that ``tree ≤ bound`` bounds, where the tree is never negative; none where it may be."""
+    tree = without_parentheses(tree)
+    if bound.factor < 0:
+        return
+    if inner := _squared(tree):
+        yield from _differences(exp.Abs(this=inner), bound.raised(_HALF))
+        return
+    if (operands := _scaled(tree)) is not None:
+        factor, rest = operands
+        yield from _differences(rest, replace(bound, factor=bound.factor / factor))
+        return
+    match tree:
+        case exp.Abs():
+            inner, factor = _unscaled(without_parentheses(tree.this))
+            if (at_most := replace(bound, factor=bound.factor / factor).tree) is not None:
+                yield inner, at_most
+        case exp.Anonymous(expressions=[one]) if tree.name.lower() == "sqrt":
+            yield from _differences(one, bound.raised(Fraction(2)))
+        case exp.Anonymous(expressions=[one, other]) if tree.name.lower() == "hypot":
+            yield from _differences(exp.Abs(this=one), bound)
+            yield from _differences(exp.Abs(this=other), bound)
+        case exp.Anonymous(expressions=[one, power]) if _is_power(tree) and constant(power) == _HALF:
+            yield from _differences(one, bound.raised(Fraction(2)))
+        case exp.Add():
+            terms = list(_terms(tree))
+            if all(map(_is_never_negative, terms)):
+                for term in terms:
+                    yield from _differences(term, bound)
+
+
+def _is_never_negative(tree: exp.Expression) -> bool:
+    tree = without_parentheses(tree)
+    if _squared(tree) or isinstance(tree, exp.Abs):
+        return True
+    if (operands := _scaled(tree)) is not None:
+        return _is_never_negative(operands[1])
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() in ("sqrt", "hypot")
+
+
+def _terms(tree: exp.Expression) -> Iterator[exp.Expression]:
+    tree = without_parentheses(tree)
+    if isinstance(tree, exp.Add):
+        yield from _terms(tree.this)
+        yield from _terms(tree.expression)
+    else:
+        yield tree
+
+
+def _squared(tree: exp.Expression) -> exp.Expression | None:
+    """What is squared: ``d`` of ``pow(d, 2)`` and of ``d * d``."""
+    if isinstance(tree, exp.Mul) and without_parentheses(tree.this) == without_parentheses(tree.expression):
+        squared: exp.Expression = tree.this
+        return squared
+    if isinstance(tree, exp.Anonymous) and _is_power(tree) and constant(tree.expressions[1]) == 2:
+        base: exp.Expression = tree.expressions[0]
+        return base
+    return None
+
+
+def _is_power(tree: exp.Anonymous) -> bool:
+    return tree.name.lower() in ("pow", "power") and len(tree.expressions) == 2
+
+
+def _scaled(tree: exp.Expression) -> tuple[Fraction, exp.Expression] | None:
+    """A positive constant and what it multiplies; None for anything else."""
+    rest, factor = _unscaled(tree)
+    return (factor, rest) if rest is not tree and factor > 0 else None
+
+
+def _unscaled(tree: exp.Expression) -> tuple[exp.Expression, Fraction]:
+    """An expression without its constant factors, and the absolute value of these."""
+    if isinstance(tree, exp.Mul):
+        for one, other in ((tree.this, tree.expression), (tree.expression, tree.this)):
+            if value := constant(one):
+                rest, factor = _unscaled(without_parentheses(other))
+                return rest, factor * abs(value)
+    if isinstance(tree, exp.Div) and (value := constant(tree.expression)):
+        rest, factor = _unscaled(without_parentheses(tree.this))
+        return rest, factor / abs(value)
+    return tree, Fraction(1)
+
+
+def _root(value: Fraction) -> Fraction:
+    """The square root of a number, or one a little greater."""
+    above, below = isqrt(value.numerator), isqrt(value.denominator)
+    exact = Fraction(above, below)
+    return exact if exact * exact == value else Fraction(nextafter(sqrt(value), inf))
