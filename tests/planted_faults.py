@@ -32,6 +32,9 @@ KEY_SETS = "planner/physical/key_sets.py"
 KEYS = "planner/keys/key_set.py"
 PREFIXES = "planner/keys/prefixes.py"
 MASKS = "planner/keys/masks.py"
+GRID = "planner/physical/grid_band_join.py"
+DISTANCES = "planner/band/distances.py"
+SPHERE = "planner/band/great_circle.py"
 OVERLAP = "planner/physical/overlap_band_join.py"
 SUMS = "planner/physical/band_aggregate.py"
 WIDTHS = "planner/band/bins.py"
@@ -88,6 +91,15 @@ FAULTS = (
         "if False else known",
         "keys",
     ),
+    Fault(
+        "a grid joins on the first band alone, with its copies for all",
+        GRID,
+        "(*keys, *found.keys)",
+        "keys or found.keys",
+        "measured",
+    ),
+    Fault("a radius is a diameter", DISTANCES, "bound.raised(_HALF))", "bound.raised(Fraction(2)))", "distances"),
+    Fault("a chord is half as long", SPHERE, "2 * math.sin(angle / 2)", "math.sin(angle / 4)", "distances"),
     Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
     Fault("the bins of a band begin at its other end", BINS, "else -self.bins.high)", "else self.bins.high)", "band"),
     Fault("a band is not halved with its positions", BINS, "added / 2, width / 2", "added, width / 2", "band"),

@@ -21,23 +21,21 @@ from sqlglot import exp
 
 from dovetail.planner.band.great_circle import differences_on_a_sphere
 from dovetail.planner.band.linear import ConditionScope, constant
-from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.expr import without_parentheses
 
 Difference = tuple[exp.Expression, exp.Expression]
 _HALF = Fraction(1, 2)
 
 
-def differences(
-    small: exp.Expression, large: exp.Expression, conjuncts: tuple[Scalar, ...], scope: ConditionScope
-) -> list[Difference]:
+def differences(small: exp.Expression, large: exp.Expression, scope: ConditionScope) -> list[Difference]:
     """The differences that ``small ≤ large`` bounds, each with what its absolute value is at most.
 
-    Empty where ``small`` is no distance between rows of both sides.  ``conjuncts``: the whole condition.
+    Empty where ``small`` is no distance between rows of both sides.
     """
     if scope.side(small) != "both" or scope.side(large) == "both":
         return []
     found = list(_differences(small, _bound(large)))
-    return found or differences_on_a_sphere(small, large, conjuncts, scope)
+    return found or differences_on_a_sphere(small, large, scope)
 
 
 @dataclass(frozen=True)
@@ -69,10 +67,7 @@ class _Bound:
 
 def _bound(tree: exp.Expression) -> _Bound:
     value = constant(tree)
-    if value is not None:
-        return _Bound(value)
-    squared = _squared(without_parentheses(tree))
-    return _Bound(Fraction(1), exp.Abs(this=squared.copy()), Fraction(2)) if squared else _Bound(Fraction(1), tree)
+    return _Bound(Fraction(1), tree) if value is None else _Bound(value)
 
 
 def _differences(tree: exp.Expression, bound: _Bound) -> Iterator[Difference]:

@@ -6,8 +6,8 @@ each of the three coordinates differs by at most the chord.  Neither poles nor t
 
     │ x(a) - x(b) │ ≤ 2·sin(angle / 2)        x = cos(lat)·cos(lon),  y = cos(lat)·sin(lon),  z = sin(lat)
 
-``acos(least(1.0, …))`` is 0 where a coordinate is NULL, since Spark leaves NULL out of the least of several values:
-then the coordinates have to be tested beside it.
+Spark leaves NULL and NaN out of the least of several values: ``acos(least(1.0, …))`` is 0 where a coordinate is either.
+So the expression is tried out with these as well; ``asin(least(1.0, …))`` is the greatest distance there.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import product
+from operator import add, mul, neg, sub, truediv
 from random import Random
 
 from sqlglot import exp
 
 from dovetail.planner.band.linear import ConditionScope, constant
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, columns_in, sql, without_parentheses
+from dovetail.planner.expr import columns_in, sql, without_parentheses
 
 _PLACES = 16
 _CLOSE = 1e-9  # how far a ratio may be off, relative
@@ -34,16 +35,23 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "degrees": math.degrees,
     "pi": lambda: math.pi,
 }
+_OPERATORS: dict[type[exp.Expression], Callable[..., float]] = {
+    exp.Neg: neg,
+    exp.Add: add,
+    exp.Sub: sub,
+    exp.Mul: mul,
+    exp.Div: truediv,
+}
 _INVERSE = ("acos", "asin", "atan2", "atan")
 Place = tuple[exp.Expression, exp.Expression]
 
 
 def differences_on_a_sphere(
-    small: exp.Expression, large: exp.Expression, conjuncts: tuple[Scalar, ...], scope: ConditionScope
+    small: exp.Expression, large: exp.Expression, scope: ConditionScope
 ) -> list[tuple[exp.Expression, exp.Expression]]:
     """The differences that a distance on a sphere bounds, each with what its absolute value is at most; else none.
 
-    ``conjuncts``: the whole condition.  Raises ``Refused`` where rows without coordinates would match, too.
+    Raises ``Refused`` where rows without coordinates would match, too.
     """
     most, calls = constant(large), small.find_all(exp.Anonymous)
     if most is None or not any(call.name.lower() in _INVERSE for call in calls):
@@ -52,8 +60,7 @@ def differences_on_a_sphere(
     if found is None:
         return []
     places, radius, in_degrees = found
-    if small.find(exp.Least, exp.Greatest):
-        _check_not_null(places, conjuncts, scope)
+    _check_without_coordinates(small, float(most), scope)
     angle = float(most) / radius
     if not 0 <= angle < math.pi:
         raise Refused("all places on a sphere are as near as that" if angle > 0 else "no distance is negative")
@@ -62,15 +69,15 @@ def differences_on_a_sphere(
     return [(exp.Sub(this=one, expression=other), chord.copy()) for one, other in zip(*ends, strict=True)]
 
 
-def _check_not_null(places: tuple[Place, Place], conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> None:
-    tests = [without_parentheses(tree) for conjunct in conjuncts if (tree := conjunct.known) is not None]
-    tested = [t.this.this for t in tests if isinstance(t, exp.Not) and isinstance(t.this, exp.Is)]
-    known = {scope.canonical(one) for one in tested}
-    for column in (column for place in places for column in place):
-        if scope.canonical(column) not in known:
+def _check_without_coordinates(tree: exp.Expression, most: float, scope: ConditionScope) -> None:
+    """Raise ``Refused`` where a row is near others although a coordinate of it is NULL or NaN."""
+    columns = {scope.canonical(column): column for column in columns_in(tree)}
+    for name, missing in product(columns, (None, math.nan)):
+        value = _value(tree, {**dict.fromkeys(columns, 0.5), name: missing}, scope)
+        if value is not None and value <= most:
             raise Refused(
-                f"least and greatest ignore NULL, so that a row without {sql(column)} is near all others; "
-                f"add {sql(column)} IS NOT NULL"
+                f"where {sql(columns[name])} is NULL or NaN, least leaves it out, so that the row is near all others; "
+                "use the haversine formula, 2 * 6371 * asin(sqrt(…))"
             )
 
 
@@ -98,7 +105,8 @@ def _multiple(tree: exp.Expression, names: tuple[str, ...], scope: ConditionScop
     ratios = []
     for angles, measured in _random_places():
         values = map(math.degrees, angles) if in_degrees else angles
-        ratios.append(_value(tree, dict(zip(names, values, strict=True)), scope) / measured)
+        value = _value(tree, dict(zip(names, values, strict=True)), scope)
+        ratios.append((value or 0.0) / measured)
     first = ratios[0]
     return first if first > 0 and all(math.isclose(first, one, rel_tol=_CLOSE) for one in ratios) else None
 
@@ -111,35 +119,36 @@ def _random_places() -> Iterator[tuple[tuple[float, ...], float]]:
         yield angles, math.acos(math.sin(a) * math.sin(c) + math.cos(a) * math.cos(c) * math.cos(b - d))
 
 
-def _value(tree: exp.Expression, values: dict[str, float], scope: ConditionScope) -> float:
-    """The value of an expression over columns of these values.  Raises ``LookupError`` for one that is not known."""
+def _value(tree: exp.Expression, values: dict[str, float | None], scope: ConditionScope) -> float | None:
+    """The value of an expression over columns of these values, as Spark computes it; None is NULL.
 
-    def of(tree: exp.Expression) -> float:
-        return _value(tree, values, scope)
-
+    Raises ``LookupError`` for an expression that is not known.
+    """
     match without_parentheses(tree):
         case exp.Column() as column:
             return values[scope.canonical(column)]
         case exp.Literal() as literal if not literal.is_string:
             return float(literal.name)
         case exp.Cast() as cast if cast.to.this in exp.DataType.REAL_TYPES:
-            return of(cast.this)
-        case exp.Neg() as negative:
-            return -of(negative.this)
-        case exp.Add() as sum_:
-            return of(sum_.this) + of(sum_.expression)
-        case exp.Sub() as difference:
-            return of(difference.this) - of(difference.expression)
-        case exp.Mul() as product_:
-            return of(product_.this) * of(product_.expression)
-        case exp.Div() as quotient:
-            return of(quotient.this) / of(quotient.expression)
+            return _value(cast.this, values, scope)
         case exp.Least() | exp.Greatest() as picked:
             pick = min if isinstance(picked, exp.Least) else max
-            return pick(map(of, (picked.this, *picked.expressions)))
+            known = [_value(one, values, scope) for one in (picked.this, *picked.expressions)]
+            return pick((v for v in known if v is not None), key=_nan_last, default=None)
+        case exp.Neg() | exp.Add() | exp.Sub() | exp.Mul() | exp.Div() as sum_:
+            fn, operands = _OPERATORS[type(sum_)], list(sum_.iter_expressions())
         case exp.Anonymous() as call:
-            return _FUNCTIONS[call.name.lower()](*map(of, call.expressions))
-    raise LookupError
+            fn, operands = _FUNCTIONS[call.name.lower()], call.expressions
+        case _:
+            raise LookupError
+    found = [_value(operand, values, scope) for operand in operands]
+    known = [value for value in found if value is not None]
+    return fn(*known) if len(known) == len(found) else None
+
+
+def _nan_last(value: float) -> tuple[bool, float]:
+    """NaN is greater than anything."""
+    return (True, 0.0) if math.isnan(value) else (False, value)
 
 
 def _coordinates(place: Place, *, in_degrees: bool) -> tuple[exp.Expression, ...]:

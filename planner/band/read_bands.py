@@ -84,7 +84,7 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
             try:
                 small, large, default = without_default(*operands)
                 open_end = endless or default
-                if apart := [] if open_end else differences(small, large, conjuncts, scope):
+                if apart := [] if open_end else differences(small, large, scope):
                     bounds += _read_differences(apart, conjunct, scope)
                     continue
                 found = _read_bounds(small, large, conjunct, scope, guarded=guarded)

@@ -31,7 +31,7 @@ def with_grid(
     ``shares``: what a sample shows of the bands; ``key_share``: the share of all pairs that have equal keys.
     """
     pairs = (sizes[0].rows or 0) * (sizes[1].rows or 0)
-    if shares is None or not pairs:
+    if shares is None or not pairs or join.bin_width is not None:
         return single
     counted = [_with_pairs(one, shares.each[0], pairs) for one in single]
     costs = [one.cost for one in counted]

@@ -71,7 +71,8 @@ def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:
 def _with_levels(scheme: KeyScheme, join: KeyedJoin, ctx: Context) -> KeyScheme | None:
     """A scheme with the lengths that prefixes have in a sample, though any are right; None if most have none."""
     for number, side, length in scheme.lengths:
-        sample = ctx.samples(((join.left if side == "left" else join.right, length),), KEY_SAMPLE)
+        relation = join.left if side == "left" else join.right
+        sample = ctx.samples(((relation, length, ctx.statistics_of(relation)[0]),), KEY_SAMPLE)
         lengths = [int(row[0]) for row in (sample[0] if sample else ()) if row[0] is not None]
         if lengths and lengths.count(0) > _MOST_EMPTY * len(lengths) and not ctx.force:
             return ctx.decline(

@@ -34,6 +34,7 @@ CHOSEN = (
     "bins of .*, each interval in one bin, for [^:]*",
     "bins of .*, each interval in one bin, for .*: .* candidate pairs",
     "bins of .*, both sides copied: .* candidate pairs",
+    "bins of .* × bins of .*: .* candidate pairs",
     "bins of .* on the left and .* on the right for [^:]*",
     "bins of .* on the left and .* on the right for .*: .* candidate pairs",
     "the first of 2 bands, .*",
