@@ -96,6 +96,7 @@ class BandJoin(RecognizedJoin):
     band: Band
     condition: tuple[Scalar, ...]
     others: tuple[Band, ...] = ()  # further bands of the same condition
+    schemes: tuple[KeyScheme, ...] = ()  # the keys of further conjuncts
     bin_width: Fraction | None = None  # the width of a RANGE_JOIN hint, in units of the band's axis
     hints: tuple[SideHint, ...] = ()  # all hints for this join, the one that set ``bin_width`` first
 

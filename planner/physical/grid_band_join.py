@@ -28,7 +28,11 @@ class Grid(Scheme):
 
     label: ClassVar[str] = "GridBandJoin"
     unit: ClassVar[str] = "cells"
-    bands: tuple[Scheme, ...]
+    bands: tuple[Scheme, ...]  # or keys of another conjunct
+
+    @property
+    def never_raises(self) -> bool:
+        return all(band.never_raises for band in self.bands)
 
     @property
     def conjuncts(self) -> tuple[Scalar, ...]:

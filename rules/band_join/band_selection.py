@@ -26,7 +26,7 @@ def select_band(
 
     The idea is from the review of RisingWave's band join RFC: bins for the most selective band, a filter for the rest.
     """
-    if not join.others:
+    if not (join.others or join.schemes):
         return join, None
     bands = (join.band, *join.others)
     shares = _estimate_shares(join, left, right, ctx)
@@ -74,13 +74,14 @@ def _estimate_shares(join: BandJoin, left: Statistics, right: Statistics, ctx: C
     parts = [sampled(band, n) for n, band in enumerate((join.band, *join.others))]
     sides = _sampled_sides(join, parts, left, right, ctx)
     conditions = tuple(part.condition for part in parts)
-    query = sides and band_matches_sql(*sides, (*conditions, " AND ".join(conditions)), BAND_SAMPLE)
+    whole = (" AND ".join(conditions),) if len(conditions) > 1 else ()
+    query = sides and band_matches_sql(*sides, (*conditions, *whole), BAND_SAMPLE)
     found = ctx.measure(query) if query else None
     pairs = found[0][0] if found else None
     if not found or not pairs:
         return None
-    *each, both = (float(held or 0) / float(pairs) for held in found[0][1:])
-    return BandShares(tuple(each), both)
+    held = [float(count or 0) / float(pairs) for count in found[0][1:]]
+    return BandShares(tuple(held[: len(conditions)]), held[-1])
 
 
 def _sampled_sides(

@@ -12,10 +12,10 @@ from dovetail.planner.physical.key_join import KeyJoin
 from dovetail.rules.analysis.sizes import limit_above, where_above
 from dovetail.rules.band_join.band_selection import select_band
 from dovetail.rules.band_join.bins import candidates, for_sorting
-from dovetail.rules.band_join.grid import seconds_of, with_grid
 from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
+from dovetail.rules.band_join.products import seconds_of, with_products
 from dovetail.rules.band_join.spark_join import SparkJoin, can_broadcast, find_unique_match
 from dovetail.rules.band_join.text_positions import why_texts_are_alike
 from dovetail.rules.context import Context
@@ -46,15 +46,16 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if not over_bins:
         ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)
         return Spark(join.plain)
-    best = min(over_bins, key=seconds_of)
+    best = min(over_bins, key=lambda one: seconds_of(one, join.kind))
     large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
     build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if large and not build:
         over_bins = for_sorting(over_bins, join, left, right)
     key_share = spark_join.key_share if shares else None
     if key_share is not None:
-        over_bins = with_grid(over_bins, join, shares, (left, right), key_share, ctx)
-    best = min(over_bins, key=lambda one: seconds_of(one, key_share or 1))
+        over_bins = with_products(over_bins, join, shares, (left, right), key_share, ctx)
+    best = min(over_bins, key=lambda one: seconds_of(one, join.kind, key_share or 1))
+    build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if reason := spark_join.is_faster_than(best.cost):
         return _leave(join, reason, "few_rows", _own_join(join, left, right, ctx), best.plan, ctx)
     ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), _own_join(join, left, right, ctx))

@@ -9,6 +9,7 @@ from dovetail.rules.band_join.handmade_bins import handmade_bins
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from dovetail.rules.query.key_schemes import read_key_schemes
 from dovetail.rules.rule import rule
 
 
@@ -43,7 +44,8 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
             f"{bins.shown} joins on bins already; to let Dovetail make them, join without explode, by the band alone"
         )
         return ctx.decline(reason, bins.place)
-    return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
+    schemes, _ = read_key_schemes(join, ctx)
+    return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:], schemes)
 
 
 def _other_way(join: Join, refusals: tuple[Refused, ...], ctx: Context) -> str:

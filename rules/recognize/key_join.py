@@ -1,18 +1,11 @@
 """Recognizes joins by keys that are no equality: ``a.x = b.x OR a.y = b.y``, ``array_contains(b.items, a.x)``."""
 
-from contextlib import suppress
-from dataclasses import replace
-
 from dovetail.planner.band.comparisons import is_or_of_comparisons
-from dovetail.planner.band.linear import ConditionScope
-from dovetail.planner.errors import Refused
-from dovetail.planner.keys.key_set import KeyScheme
-from dovetail.planner.keys.masks import read_masks
-from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
+from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Join, KeyedJoin, Logical
 from dovetail.rules.context import Context
-from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from dovetail.rules.query.key_schemes import read_key_schemes
 from dovetail.rules.rule import rule
 
 
@@ -23,31 +16,12 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
     Spark hashes or sorts by equalities that stand alone; behind OR, in an array or beside NULL they leave it a nested
     loop.  The condition stays in the join, whole and as written.
     """
-    candidates = [number for number, conjunct in enumerate(join.condition) if looks_like_keys(conjunct)]
-    if not candidates or join.using or join.natural or leans_on_left(join.right) or is_in_correlated_subquery(ctx):
+    if not any(map(looks_like_keys, join.condition)) or join.using or join.natural:
         return None
-    scope = condition_scope(join, ctx)
-    found: list[KeyScheme] = []
-    with suppress(Refused):  # then each of them has a reason
-        masks = read_masks([join.condition[n] for n in candidates], _behind(scope, join, candidates[0]))
-        found += [masks] if masks else []
-    for number in candidates:
-        conjunct = join.condition[number]
-        if found and conjunct in found[0].conjuncts:
-            continue
-        try:
-            scheme = read_keys(conjunct, _behind(scope, join, number))
-        except Refused as no:
-            reason = no.reason
-            if is_or_of_comparisons(conjunct):
-                reason = "it is an OR, so rows may match outside the band"
-            ctx.decline(f"{conjunct.shown}: {reason}", no.place or conjunct.place, no.code or "or_condition")
-            continue
-        if scheme:
-            found.append(scheme)
-    return KeyedJoin(join.left, join.right, join.kind, tuple(found), join.condition) if found else None
-
-
-def _behind(scope: ConditionScope, join: Join, number: int) -> ConditionScope:
-    """The scope of a conjunct, with those in front of it as guards."""
-    return replace(scope, guards=join.condition[:number])
+    if leans_on_left(join.right) or is_in_correlated_subquery(ctx):
+        return None
+    found, refused = read_key_schemes(join, ctx)
+    for conjunct, no in refused:
+        reason = "it is an OR, so rows may match outside the band" if is_or_of_comparisons(conjunct) else no.reason
+        ctx.decline(f"{conjunct.shown}: {reason}", no.place or conjunct.place, no.code or "or_condition")
+    return KeyedJoin(join.left, join.right, join.kind, found, join.condition) if found else None
