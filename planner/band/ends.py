@@ -132,6 +132,8 @@ def _careful(tree: exp.Expression, scope: ConditionScope) -> str:
 
 def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:
     """Ends of whole numbers for a difference of integers, which under ANSI is exact or an error."""
+    if band.implied:
+        raise Refused(f"{band}: it only follows from {band.conjuncts[0].shown}, which decides")
     integral = band.axis.integral_types and band.left.type.integral and band.right.type.integral
     pieces = [piece for conjunct in band.conjuncts for piece in conjunct.tree.walk()]
     if not integral or not all(isinstance(piece, _OF_SUMS) for piece in pieces):

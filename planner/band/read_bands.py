@@ -62,6 +62,7 @@ class _Bound:
     wraps: bool  # Spark adds integers, which wrap around without ANSI
     conjunct: Scalar
     null_point_passes: bool = False  # whatever the end is
+    implied: bool = False  # by a distance
 
 
 def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
@@ -103,7 +104,8 @@ def _read_differences(apart: list[Difference], conjunct: Scalar, scope: Conditio
     for difference, most in apart:
         try:
             for small, large in without_abs(exp.Abs(this=difference.copy()), most):
-                found += _read_bounds(small, large, conjunct, scope, guarded=True)
+                bounds = _read_bounds(small, large, conjunct, scope, guarded=True)
+                found += (replace(bound, implied=True) for bound in bounds)
         except Refused as no:
             reason = no
     if not found:
@@ -250,7 +252,8 @@ def _pair(
             elif same and low.side == "left":
                 leaf = low.end.terms[0][1]
                 room = max(abs(low_end.room), abs(high_end.room))
-                band = DistanceBand(low.point, leaf, low_end.constant, high_end.constant, axis, conjuncts, room)
+                ends = low_end.constant, high_end.constant
+                band = DistanceBand(low.point, leaf, *ends, axis, conjuncts, room, low.implied or high.implied)
                 distances.setdefault((low.point.key, leaf.key), band)
             elif not same:
                 interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts, nulls)
