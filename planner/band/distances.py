@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, isqrt, nextafter, sqrt
+from math import isqrt
 
 from sqlglot import exp
 
+from dovetail.planner.band.axis import real
 from dovetail.planner.band.great_circle import differences_on_a_sphere
 from dovetail.planner.band.linear import ConditionScope, constant
 from dovetail.planner.expr import without_parentheses
 
 Difference = tuple[exp.Expression, exp.Expression]
 _HALF = Fraction(1, 2)
+_FINE = 10**20  # a root is no more than this part of a unit too great
 
 
 def differences(small: exp.Expression, large: exp.Expression, scope: ConditionScope) -> list[Difference]:
@@ -54,7 +56,7 @@ class _Bound:
     @property
     def tree(self) -> exp.Expression | None:
         """The bound as an expression; None for a power that is not wanted."""
-        factor = exp.Literal.number(repr(float(self.factor)))
+        factor = exp.Literal.number(repr(real(self.factor)))
         if self.base is None:
             return factor
         base: exp.Expression = self.base.copy()
@@ -85,7 +87,7 @@ def _differences(tree: exp.Expression, bound: _Bound) -> Iterator[Difference]:
     match tree:
         case exp.Abs():
             inner, factor = _unscaled(without_parentheses(tree.this))
-            if (at_most := replace(bound, factor=bound.factor / factor).tree) is not None:
+            if (at_most := replace(bound, factor=bound.factor / abs(factor)).tree) is not None:
                 yield inner, at_most
         case exp.Anonymous(expressions=[one]) if tree.name.lower() == "sqrt":
             yield from _differences(one, bound.raised(Fraction(2)))
@@ -141,20 +143,20 @@ def _scaled(tree: exp.Expression) -> tuple[Fraction, exp.Expression] | None:
 
 
 def _unscaled(tree: exp.Expression) -> tuple[exp.Expression, Fraction]:
-    """An expression without its constant factors, and the absolute value of these."""
+    """An expression without its constant factors, and their product."""
     if isinstance(tree, exp.Mul):
         for one, other in ((tree.this, tree.expression), (tree.expression, tree.this)):
             if value := constant(one):
                 rest, factor = _unscaled(without_parentheses(other))
-                return rest, factor * abs(value)
+                return rest, factor * value
     if isinstance(tree, exp.Div) and (value := constant(tree.expression)):
         rest, factor = _unscaled(without_parentheses(tree.this))
-        return rest, factor / abs(value)
+        return rest, factor / value
     return tree, Fraction(1)
 
 
 def _root(value: Fraction) -> Fraction:
     """The square root of a number, or one a little greater."""
-    above, below = isqrt(value.numerator), isqrt(value.denominator)
-    exact = Fraction(above, below)
-    return exact if exact * exact == value else Fraction(nextafter(sqrt(value), inf))
+    scaled = isqrt(value.numerator * value.denominator * _FINE**2)
+    exact = Fraction(scaled, value.denominator * _FINE)
+    return exact if exact * exact == value else Fraction(scaled + 1, value.denominator * _FINE)
