@@ -54,7 +54,11 @@ class Grid(Scheme):
 
     @property
     def note(self) -> str:
-        return " × ".join(band.note for band in self.bands)
+        return "a row stands in a cell for each combination of these"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.note, *(note for band in self.bands for note in band.notes))
 
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """The keys of all bands; a row of either side is copied to each combination of its bins."""

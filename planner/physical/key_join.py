@@ -110,6 +110,11 @@ class Scheme(ABC):
     def note(self) -> str:
         """A note on the keys for plans."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same in several lines."""
+        return (self.note,)
+
     @abstractmethod
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """Give both sides their keys."""
@@ -201,7 +206,7 @@ class KeyJoin(Rendered, Physical):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        lines = [self.scheme.note]
+        lines = [*self.scheme.notes]
         if self.method:
             lines.append(str(self.method))
         if self.equal:

@@ -94,7 +94,7 @@ SAME = {
 
 READ = [
     ("p.x + p.y BETWEEN i.lo AND i.hi", "TRY_ADD(p.x, p.y) between i.lo and i.hi"),
-    ("p.g + p.f BETWEEN i.g AND i.g + 1", "TRY_ADD(p.g, p.f) - i.g in [0, 1]"),
+    ("p.g + p.f BETWEEN i.g AND i.g + 1", "(p.g + p.f) - i.g in [0, 1]"),
     ("2 * p.x BETWEEN i.lo AND i.hi - 3", "TRY_MULTIPLY(2, p.x) between i.lo and i.hi - 3"),
     ("p.x BETWEEN CAST(i.s AS INT) AND i.hi", "p.x between TRY_CAST(i.s AS INT) and i.hi"),
     ("p.x BETWEEN i.lo / 2 AND abs(i.hi)", "p.x between TRY_DIVIDE(i.lo, 2) and GREATEST(i.hi, TRY_SUBTRACT(0, i.hi))"),
@@ -121,7 +121,7 @@ READ = [
     ("unix_seconds(p.ts) - unix_seconds(i.ts) BETWEEN -5 AND 5", "unix_seconds(p.ts) - unix_seconds(i.ts) in [-5, 5]"),
     ("to_date(p.ts) BETWEEN i.d AND last_day(i.d)", "to_date(p.ts) between i.d and last_day(i.d)"),
     ("-p.g BETWEEN i.g AND i.f", "(-p.g) between i.g and i.f"),
-    ("10 - p.g BETWEEN i.g AND i.f", "TRY_SUBTRACT(10, p.g) between i.g and i.f"),
+    ("10 - p.g BETWEEN i.g AND i.f", "(10 - p.g) between i.g and i.f"),
     ("-p.x BETWEEN i.lo AND i.hi", "p.x between -i.hi and -i.lo"),
     ("p.x % p.y BETWEEN i.lo AND i.hi", "(p.x % p.y) between i.lo and i.hi"),
     ("p.x BETWEEN ceil(i.g) AND i.hi", "p.x between ceil(i.g) and i.hi"),
