@@ -100,6 +100,7 @@ FAULTS = (
     ),
     Fault("a radius is a diameter", DISTANCES, "bound.raised(_HALF))", "bound.raised(Fraction(2)))", "distances"),
     Fault("one difference decides for its distance", ENDS, "if band.implied:", "if False:", "aggregate"),
+    Fault("a rounded coordinate is as good", SPHERE, "if cast.to.this == exp.DType.DOUBLE", "if cast.to", "distances"),
     Fault("a chord is half as long", SPHERE, "2 * math.sin(angle / 2)", "math.sin(angle / 4)", "distances"),
     Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
     Fault("the bins of a band begin at its other end", BINS, "else -self.bins.high)", "else self.bins.high)", "band"),

@@ -96,29 +96,20 @@ def _differences(tree: exp.Expression, bound: _Bound) -> Iterator[Difference]:
             yield from _differences(exp.Abs(this=other), bound)
         case exp.Anonymous(expressions=[one, power]) if _is_power(tree) and constant(power) == _HALF:
             yield from _differences(one, bound.raised(Fraction(2)))
-        case exp.Add():
-            terms = list(_terms(tree))
-            if all(map(_is_never_negative, terms)):
-                for term in terms:
-                    yield from _differences(term, bound)
+        case exp.Add() if _is_never_negative(tree):
+            yield from _differences(tree.this, bound)
+            yield from _differences(tree.expression, bound)
 
 
 def _is_never_negative(tree: exp.Expression) -> bool:
     tree = without_parentheses(tree)
     if _squared(tree) or isinstance(tree, exp.Abs):
         return True
+    if isinstance(tree, exp.Add):
+        return _is_never_negative(tree.this) and _is_never_negative(tree.expression)
     if (operands := _scaled(tree)) is not None:
         return _is_never_negative(operands[1])
     return isinstance(tree, exp.Anonymous) and tree.name.lower() in ("sqrt", "hypot")
-
-
-def _terms(tree: exp.Expression) -> Iterator[exp.Expression]:
-    tree = without_parentheses(tree)
-    if isinstance(tree, exp.Add):
-        yield from _terms(tree.this)
-        yield from _terms(tree.expression)
-    else:
-        yield tree
 
 
 def _squared(tree: exp.Expression) -> exp.Expression | None:

@@ -129,7 +129,7 @@ def _value(tree: exp.Expression, values: dict[str, float | None], scope: Conditi
             return values[scope.canonical(column)]
         case exp.Literal() as literal if not literal.is_string:
             return float(literal.name)
-        case exp.Cast() as cast if cast.to.this in exp.DataType.REAL_TYPES:
+        case exp.Cast() as cast if cast.to.this == exp.DType.DOUBLE:  # any other type may round a coordinate
             return _value(cast.this, values, scope)
         case exp.Least() | exp.Greatest() as picked:
             pick = min if isinstance(picked, exp.Least) else max

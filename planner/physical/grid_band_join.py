@@ -7,7 +7,8 @@
       │     └──┼─ • ┘
       └────────┼───────── x
 
-A cell is a bin of each band.  A pair that satisfies all bands shares exactly one bin of each, so exactly one cell.
+A cell is a bin of each band, or a key of another conjunct.  A pair that satisfies the condition shares exactly one of
+each, so exactly one cell.
 """
 
 from __future__ import annotations
@@ -24,49 +25,51 @@ from dovetail.planner.rendered import NameGenerator
 
 @dataclass(frozen=True)
 class Grid(Scheme):
-    """``GridBandJoin``: the product of the bins of several bands."""
+    """``GridBandJoin``: the product of the bins of several bands, or of bins and the keys of another conjunct."""
 
     label: ClassVar[str] = "GridBandJoin"
     unit: ClassVar[str] = "cells"
-    bands: tuple[Scheme, ...]  # or keys of another conjunct
+    parts: tuple[Scheme, ...]
 
     @property
     def never_raises(self) -> bool:
-        return all(band.never_raises for band in self.bands)
+        return all(part.never_raises for part in self.parts)
 
     @property
     def conjuncts(self) -> tuple[Scalar, ...]:
-        return tuple(dict.fromkeys(c for band in self.bands for c in band.conjuncts))
+        return tuple(dict.fromkeys(c for part in self.parts for c in part.conjuncts))
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.bands))
+        return ", ".join(map(str, self.parts))
 
     @property
     def leaves(self) -> tuple[tuple[Side, Leaf], ...]:
-        return tuple(leaf for band in self.bands for leaf in band.leaves)
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
 
     def map_leaves(self, fn: Callable[[Leaf], Leaf]) -> Grid:
-        return replace(self, bands=tuple(band.map_leaves(fn) for band in self.bands))
+        return replace(self, parts=tuple(part.map_leaves(fn) for part in self.parts))
 
     @property
     def copied(self) -> tuple[Side, ...]:
-        return tuple(dict.fromkeys(side for band in self.bands for side in band.copied))
+        return tuple(dict.fromkeys(side for part in self.parts for side in part.copied))
 
     @property
     def note(self) -> str:
-        return "a row stands in a cell for each combination of these"
+        return "a row is copied to a cell for each combination of these"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (self.note, *(note for band in self.bands for note in band.notes))
+        return (self.note, *(note for part in self.parts for note in part.notes))
 
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
-        """The keys of all bands; a row of either side is copied to each combination of its bins."""
+        """The keys of all parts; a row of either side is copied to each combination of its keys."""
         left, right = sides
         keys: Pairs = ()
-        parts = []
-        for band in self.bands:
-            found = band.keyed((left, right), names)
-            parts.append((slice(len(keys), len(keys) + len(found.keys)), found.also))
+        conditions = []
+        for part in self.parts:
+            found = part.keyed((left, right), names)
+            conditions.append((slice(len(keys), len(keys) + len(found.keys)), found.also))
             left, right, keys = found.left, found.right, (*keys, *found.keys)
-        return Keyed(left, right, keys, lambda of_left: tuple(c for own, also in parts for c in also(of_left[own])))
+        return Keyed(
+            left, right, keys, lambda of_left: tuple(c for own, also in conditions for c in also(of_left[own]))
+        )

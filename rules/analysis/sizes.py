@@ -21,10 +21,8 @@ from dovetail.rules.context import Context
 T = TypeVar("T")
 Conditions = tuple[Scalar, ...]
 Sizes = tuple[Statistics, Statistics]
-_BOTH, _LEFT = (
-    ("inner", "cross"),
-    ("left", "semi", "anti"),
-)  # joins after which WHERE filters both sides, or the left one
+_BOTH = ("inner", "cross")  # joins after which WHERE filters both sides
+_LEFT = ("left", "semi", "anti")  # joins after which it filters the left side
 _WIDEST_GUESS = 16
 """A guess of rows is at most so many times their number, about: rows of a few columns that compress badly."""
 
