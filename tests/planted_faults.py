@@ -22,8 +22,8 @@ class Fault:
     tests: str = ""
 
 
-BINS = "planner/physical/band_join.py"
-INTERVALS = "planner/physical/interval_sql.py"
+BINS = "planner/band/distance_sql.py"
+INTERVALS = "planner/band/interval_sql.py"
 NEAREST = "planner/physical/nearest_join.py"
 FIRST_ROW = "rules/nearest/first_row.py"
 EXTREMES = "rules/nearest/extremes.py"
@@ -102,8 +102,8 @@ FAULTS = (
     Fault("one difference decides for its distance", ENDS, "if band.implied:", "if False:", "aggregate"),
     Fault("a rounded coordinate is as good", SPHERE, "if cast.to.this == exp.DType.DOUBLE", "if cast.to", "distances"),
     Fault("a chord is half as long", SPHERE, "2 * math.sin(angle / 2)", "math.sin(angle / 4)", "distances"),
-    Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
-    Fault("the bins of a band begin at its other end", BINS, "else -self.bins.high)", "else self.bins.high)", "band"),
+    Fault("the bins of a band end where they begin", BINS, "else (-high, -low)", "else (-high, -high)", "band"),
+    Fault("the bins of a band begin at its other end", BINS, "else (-high, -low)", "else (high, -low)", "band"),
     Fault("a band is not halved with its positions", BINS, "added / 2, width / 2", "added, width / 2", "band"),
     Fault(
         "bins far from zero are not clipped",

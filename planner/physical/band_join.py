@@ -22,14 +22,13 @@ All of them only prune: the original condition is evaluated together with the eq
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from dovetail.planner.band.axis import real
-from dovetail.planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, Levels, halved
+from dovetail.planner.band.bins import FixedWidthBins, Levels
 from dovetail.planner.band.condition import DistanceBand, IntervalBand
+from dovetail.planner.band.distance_sql import DistanceSql
+from dovetail.planner.band.interval_sql import IntervalSql, double
 from dovetail.planner.band.linear import Side
-from dovetail.planner.physical.interval_sql import IntervalSql, double, grouped
 from dovetail.planner.physical.key_join import BandScheme, Keyed, Pairs
 from dovetail.planner.rendered import NameGenerator
 
@@ -61,37 +60,12 @@ class FixedWidth(BandScheme):
     def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """``bin(left) = bin``, from ``LATERAL explode(sequence(…))`` over the bins that a right row's band touches."""
         bins, bin_ = names.new("bin")
+        of_row = DistanceSql(self.band, self.bins)
         moved = sides[self.moved == "right"]
-        copies = f"({moved} JOIN LATERAL explode(sequence({self._first()}, {self._last()})) AS {bins}({bin_}))"
+        copies = f"({moved} JOIN LATERAL explode({of_row.touched(self.moved)}) AS {bins}({bin_}))"
         if self.moved == "right":
-            return Keyed(sides[0], copies, ((self._bin(self._position("left")), bin_),))
-        return Keyed(copies, sides[1], ((bin_, self._bin(self._position("right"))),))
-
-    def _first(self) -> str:
-        return self._bin(self._position(self.moved), self.bins.low if self.moved == "right" else -self.bins.high)
-
-    def _last(self) -> str:
-        return self._bin(self._position(self.moved), self.bins.high if self.moved == "right" else -self.bins.low)
-
-    def _position(self, side: Side) -> str:
-        leaf = self.band.left if side == "left" else self.band.right
-        return grouped(self.band.axis.position(leaf.text, leaf.type))
-
-    def _bin(self, position: str, added: Fraction | None = None) -> str:
-        """The bin number of a shifted position: an integer that grows with the position."""
-        axis, width = self.band.axis, self.bins.width
-        if axis.exact:
-            if added is None:
-                return f"{position} DIV {width}"
-            if halved(axis):
-                position, added, width = f"{position} DIV 2", added / 2, width / 2
-            return f"({position}{_plus(added, 'L')}) DIV {width}" if added else f"{position} DIV {width}"
-        most = double(float(MOST_BINS_FLOAT32 if axis.float32 else MOST_BINS))
-        quotient = f"{position} / {double(real(width))}"
-        if added is not None:
-            share = real(added / width)
-            quotient += f" {'-' if share < 0 else '+'} {double(abs(share))}"
-        return f"floor(least(greatest({quotient}, -{most}), {most}))"
+            return Keyed(sides[0], copies, ((of_row.bin_of("left"), bin_),))
+        return Keyed(copies, sides[1], ((bin_, of_row.bin_of("right")),))
 
 
 @dataclass(frozen=True)
@@ -176,10 +150,6 @@ def _placed(band: IntervalBand, points: str, intervals: str, keys: Pairs) -> Key
     if band.side == "left":
         return Keyed(points, intervals, keys)
     return Keyed(intervals, points, tuple((b, a) for a, b in keys))
-
-
-def _plus(amount: Fraction, suffix: str) -> str:
-    return f" {'-' if amount < 0 else '+'} {abs(amount)}{suffix}"
 
 
 def how(measured: bool) -> str:

@@ -22,9 +22,9 @@ from typing import ClassVar
 
 from dovetail.planner.band.bins import Levels
 from dovetail.planner.band.condition import OverlapBand
+from dovetail.planner.band.interval_sql import IntervalSql, double
 from dovetail.planner.band.linear import Side
 from dovetail.planner.physical.band_join import how
-from dovetail.planner.physical.interval_sql import IntervalSql, double
 from dovetail.planner.physical.key_join import BandScheme, Keyed
 from dovetail.planner.rendered import NameGenerator
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dovetail.planner.band.axis import real
 from dovetail.planner.band.condition import Band, DistanceBand, OverlapBand
-from dovetail.planner.physical.interval_sql import IntervalSql, double
+from dovetail.planner.band.interval_sql import IntervalSql, double
 
 
 @dataclass(frozen=True)

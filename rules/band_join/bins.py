@@ -23,13 +23,13 @@ from dovetail.planner.band.bins import (
     unmeasured_levels,
 )
 from dovetail.planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
+from dovetail.planner.band.interval_sql import IntervalSql
 from dovetail.planner.band.linear import Side
 from dovetail.planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
 from dovetail.planner.catalog.stats import LengthClass, Statistics
 from dovetail.planner.explain.records import CandidatePlan, MeasuredLengths
 from dovetail.planner.logical import BandJoin, Logical
 from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
-from dovetail.planner.physical.interval_sql import IntervalSql
 from dovetail.planner.physical.key_join import Scheme, preserved_sides
 from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
 from dovetail.rules.context import Context, Intervals
