@@ -1,4 +1,4 @@
-"""Joins by keys: OR, IN, arrays, NULL as any value, boxes, distances; Dovetail, plain Spark and DuckDB.
+"""Joins by keys: OR, IN, arrays, bands, NULL as any value, boxes, distances; Dovetail, plain Spark and DuckDB.
 
 All read the same Parquet files and return a count and two sums, which are compared: of all three on a few rows, and of
 Dovetail and DuckDB at full size.  Plain Spark and DuckDB are stopped after a limit.
@@ -25,7 +25,7 @@ from tests.tpc import data
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROGRAM, VERSION = "keys", 1  # count up when a table below changes
+PROGRAM, VERSION = "keys", 2  # count up when a table below changes
 ROWS, QUICK_ROWS, CHECKED_ROWS = 200_000, 20_000, 2_000
 ROUNDS = 3
 AT_LEAST = 50  # times plain Spark
@@ -56,6 +56,7 @@ SHAPES = {
     "element": Shape("array_contains(b.items, a.x)"),
     "arrays": Shape("arrays_overlap(a.items, b.items)", duck="list_has_any(a.items, b.items)"),
     "any": Shape("(a.x = b.x OR b.x IS NULL) AND (a.y = b.y OR b.y IS NULL)", "rules"),
+    "bands": Shape("a.x BETWEEN b.x AND b.until OR abs(a.y - b.y) <= 2"),
     "box": Shape("a.lon BETWEEN b.lon AND b.east AND a.lat BETWEEN b.lat AND b.north"),
     "distance": Shape("sqrt(pow(a.lon - b.lon, 2) + pow(a.lat - b.lat, 2)) < 300"),
 }
@@ -72,7 +73,8 @@ def tables(rows: int) -> dict[str, str]:
         lon, lat = draw(seed + 6, side), draw(seed + 7, side)
         items = ", ".join(draw(seed + number, 3 * rows) for number in (3, 4, 5))
         return (
-            f"SELECT id, {draw(seed, rows)} AS x, {draw(seed + 1, 2 * rows)} AS y, "
+            f"SELECT id, {draw(seed, rows)} AS x, {draw(seed, rows)} + {draw(seed + 10, 4)} AS until, "
+            f"{draw(seed + 1, 2 * rows)} AS y, "
             f"concat('n', {draw(seed + 2, rows)}) AS name, array({items}) AS items, {lon} AS lon, {lat} AS lat, "
             f"{lon} + {draw(seed + 8, 1000)} AS east, {lat} + {draw(seed + 9, 1000)} AS north FROM range({rows})"
         )

@@ -104,7 +104,7 @@ def _describe_comparison(conjunct: Scalar) -> str:
     if is_or_of_comparisons(conjunct):
         return (
             f"{conjunct.shown}: an OR is no band, since a pair needs to fulfil only one part; give each part an "
-            "equality of the two sides (docs/key-joins.md)"
+            "equality or a band of the two sides (docs/key-joins.md)"
         )
     return (
         f"{conjunct.shown} is no condition between the sides of one join: it compares columns of a subquery, or stands "

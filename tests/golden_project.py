@@ -18,7 +18,7 @@ SQL = """\
 SELECT p.id
 FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi
 """
-OR = f"-- A point in an interval, or not.\n-- catalog: line\n{SQL} OR p.id = i.lo"
+OR = f"-- A point in an interval, or not.\n-- catalog: line\n{SQL} OR p.id > i.lo"
 BAND = f"-- A point in an interval.\n-- catalog: line\n{SQL}"
 
 

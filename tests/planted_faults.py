@@ -32,6 +32,7 @@ KEY_SETS = "planner/physical/key_sets.py"
 KEYS = "planner/keys/key_set.py"
 PREFIXES = "planner/keys/prefixes.py"
 MASKS = "planner/keys/masks.py"
+BANDS = "planner/keys/bands.py"
 GRID = "planner/physical/grid_band_join.py"
 DISTANCES = "planner/band/distances.py"
 SPHERE = "planner/band/great_circle.py"
@@ -80,8 +81,20 @@ FAULTS = (
         "keys",
     ),
     Fault(
-        "a text has no key of its whole length", PREFIXES, "<= octet_length({whole})", "< octet_length({whole})", "keys"
+        "a text has no key of its length",
+        PREFIXES,
+        "<= octet_length({self.text})",
+        "< octet_length({self.text})",
+        "keys",
     ),
+    Fault(
+        "the later interval holds the start",
+        BANDS,
+        'return f"{left} < {right}"',
+        'return f"{left} > {right}"',
+        "overlap",
+    ),
+    Fault("a point has no key where there are no ends", BANDS, "levels.widths))})", "levels.widths[:-1]))})", "keys"),
     Fault("wildcards count as what they are", PREFIXES, "THEN {plain} ELSE", "THEN {start} ELSE", "keys"),
     Fault("NULL means any value of one side alone", MASKS, "if side in column.nulls", "if side == 'left'", "keys"),
     Fault(

@@ -11,8 +11,8 @@ from dovetail.rules.analysis.nested_loops import NestedLoop
 REMEDIES: dict[ReasonCode, str] = {
     "no_equality": "Look for a missing equality in ON. If the condition really has none, nothing helps.",
     "one_sided": "Add the other bound, or keep only the nearest row of each (docs/nearest.md).",
-    "or_condition": "Give each branch of the OR an equality of the two sides, or move what all branches share in front "
-    "of it (docs/key-joins.md).",
+    "or_condition": "Give each branch of the OR an equality or a band of the two sides, or move what all branches "
+    "share in front of it (docs/key-joins.md).",
     "correlated": "Write the subquery as a join.",
     "after_outer_join": "Write an inner join, if rows without a match are not wanted: WHERE drops them.",
     "may_raise": "Use the TRY form of the expression: TRY_CAST, try_divide.",

@@ -9,17 +9,21 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from dovetail.planner.errors import Unsupported
-from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.expr import Scalar, sql, without_parentheses
 
 _EQUALITY = re.compile(r"(?<![<>!])=|<=>")
 _BY_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
 class EndlessComparison(NamedTuple):
-    """``p.x < i.hi OR i.hi IS NULL``: a comparison, and the expressions of which NULL passes as well."""
+    """``p.x < i.hi OR i.hi IS NULL``, ``p.x < i.hi OR i.is_current``: a comparison, and what passes as well.
+
+    ``tested``: expressions of which NULL does.  ``others``: further conditions, each of one side.
+    """
 
     comparison: exp.Expression
     tested: tuple[exp.Expression, ...]
+    others: tuple[exp.Expression, ...] = ()
 
 
 def looks_like_band(conjunct: Scalar) -> bool:
@@ -50,18 +54,29 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
 
 
 def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
-    """A comparison by order beside tests for NULL, joined by OR; None for anything else."""
-    compared, tested = [], []
+    """A comparison by order beside tests for NULL and conditions of one side, joined by OR; None for anything else."""
+    compared, tested, others = [], [], []
     for disjunct in _disjuncts(tree):
         if isinstance(disjunct, exp.Is) and isinstance(disjunct.expression, exp.Null):
             tested.append(without_parentheses(disjunct.this))
         elif isinstance(disjunct, exp.Anonymous) and disjunct.name.lower() == "isnull" and disjunct.expressions:
             tested.append(without_parentheses(disjunct.expressions[0]))
+        elif not may_read_both_sides(disjunct):
+            others.append(disjunct)
         elif isinstance(disjunct, _BY_ORDER):
             compared.append(disjunct)
         else:
             return None
-    return EndlessComparison(compared[0], tuple(tested)) if len(compared) == 1 and tested else None
+    if len(compared) != 1 or not (tested or others):
+        return None
+    return EndlessComparison(compared[0], tuple(tested), tuple(others))
+
+
+def may_read_both_sides(*trees: exp.Expr) -> bool:
+    """Whether columns may be of both sides, as far as their names show."""
+    columns = {sql(column): column for tree in trees for column in tree.find_all(exp.Column)}
+    relations = {tuple(part.name for part in column.parts[:-1]) for column in columns.values()}
+    return len(relations) > 1 or (() in relations and len(columns) > 1)
 
 
 def without_default(

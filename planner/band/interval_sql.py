@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dovetail.planner.band.axis import real
@@ -85,12 +86,22 @@ class IntervalSql:
         long for all levels is in bin 0 of the level ``EVERYTHING``.
         """
         low, high = self.ends()
-        narrow = [w for w in self.levels.widths if w < EVERYTHING]
-        short = [f"{high} - {low} <= {double(w * _FILL)}" for w in narrow]
-        levels = " ".join(f"WHEN {s} THEN {double(w)}" for s, w in zip(short, narrow, strict=True))
-        bins = " ".join(f"WHEN {s} THEN {_near(low, double(w))}" for s, w in zip(short, narrow, strict=True))
+        levels = " ".join(f"WHEN {short} THEN {width}" for short, width, _ in self._narrow())
+        bins = " ".join(f"WHEN {short} THEN {bin_}" for short, _, bin_ in self._narrow())
         known = f"WHEN {high} - {low} IS NULL THEN NULL"
         return f"CASE {known} {levels} ELSE {double(EVERYTHING)} END", f"CASE {known} {bins} ELSE 0 END"
+
+    def hashed_bin(self) -> str:
+        """The hash of both, for an interval with ends."""
+        hashes = " ".join(f"WHEN {short} THEN xxhash64({width}, {bin_})" for short, width, bin_ in self._narrow())
+        return f"CASE {hashes} ELSE xxhash64({double(EVERYTHING)}, 0L) END"
+
+    def _narrow(self) -> Iterator[tuple[str, str, str]]:
+        """The condition under which an interval is short enough for a level, its width, and the interval's bin."""
+        low, high = self.ends()
+        for width in self.levels.widths:
+            if width < EVERYTHING:
+                yield f"{high} - {low} <= {double(width * _FILL)}", double(width), _near(low, double(width))
 
     def visited(self, width: str) -> str:
         """The bins of a level that a point visits to find all intervals that stand there and may hold it."""

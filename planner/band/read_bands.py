@@ -6,7 +6,8 @@ leaf, its *point*; a lower and an upper bound of the same point are a *band*, an
 of either side.
 
 NULL may stand for no end: ``p.x < i.hi OR i.hi IS NULL``, ``p.x <= coalesce(i.hi, p.x)``.  Such a bound is read so that
-NULL on either side of the comparison passes, which is true of more pairs than the condition.
+NULL on either side of the comparison passes, which is true of more pairs than the condition.  A condition on the row of
+an end may as well: ``p.x < i.hi OR i.is_current``.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from dovetail.planner.band.comparisons import (
 )
 from dovetail.planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
 from dovetail.planner.band.distances import Difference, differences
-from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
+from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of, speculative
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import HOLE, Scalar, without_parentheses
+from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.schema import INTEGRAL
 from dovetail.planner.types.typed import type_of
 
@@ -77,7 +78,7 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
     for number, conjunct in enumerate(conjuncts):
         if not looks_like_band(conjunct):
             continue
-        scope = replace(scope, guards=conjuncts[:number])
+        behind = replace(scope, guards=(*scope.guards, *conjuncts[:number]))
         endless = endless_comparison(conjunct.tree)
         compared = without_parentheses(endless.comparison if endless else conjunct.tree)
         guarded = isinstance(compared.this, exp.Abs) or isinstance(compared.expression, exp.Abs)
@@ -85,11 +86,11 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
             try:
                 small, large, default = without_default(*operands)
                 open_end = endless or default
-                if apart := [] if open_end else differences(small, large, scope):
-                    bounds += _read_differences(apart, conjunct, scope)
+                if apart := [] if open_end else differences(small, large, behind):
+                    bounds += _read_differences(apart, conjunct, behind)
                     continue
-                found = _read_bounds(small, large, conjunct, scope, guarded=guarded)
-                bounds += [_endless(b, open_end, scope) for b in found] if open_end else found
+                found = _read_bounds(small, large, conjunct, behind, guarded=guarded)
+                bounds += _endless(found, open_end, behind) if open_end else found
             except Refused as no:
                 refusals.append(Refused(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
@@ -182,18 +183,38 @@ def _with_one_type(
     return tuple(exp.cast(one.copy(), to) if to else one for one, to in zip((small, large), wanted, strict=True))  # type: ignore[return-value]
 
 
-def _endless(bound: _Bound, read: EndlessComparison, scope: ConditionScope) -> _Bound:
-    """A bound that NULL passes, where nothing but its point and the one leaf of its end are tested for NULL."""
+def _endless(bounds: list[_Bound], read: EndlessComparison, scope: ConditionScope) -> list[_Bound]:
+    """The bounds that NULL and other conditions pass, where these are about the one leaf of the end, or its side."""
     reason = Refused("it is an OR, so rows may match outside the band")
-    if len(bound.end.terms) != 1 or len(list(comparisons(read.comparison))) != 1:
+    found = []
+    for bound in bounds:
+        try:
+            found.append(_endless_bound(bound, read, scope))
+        except Refused as no:
+            reason = no
+    if not found or len(list(comparisons(read.comparison))) != 1:
         raise reason
-    (sign, leaf), point = bound.end.terms[0], bound.point
-    if sign != 1 or not {scope.canonical(one) for one in read.tested} <= {point.key, leaf.key}:
+    return found
+
+
+def _endless_bound(bound: _Bound, read: EndlessComparison, scope: ConditionScope) -> _Bound:
+    reason = Refused("it is an OR, so rows may match outside the band")
+    if len(bound.end.terms) != 1 or bound.end.terms[0][0] != 1:
+        raise reason
+    (_, leaf), point = bound.end.terms[0], bound.point
+    tested = {scope.canonical(one): one for one in read.tested}
+    passes = tested.pop(point.key, None) is not None
+    tested.pop(leaf.key, None)
+    others = [*read.others, *(exp.Is(this=one.copy(), expression=exp.Null()) for one in tested.values())]
+    if any(scope.side(one) in (bound.side, "both") for one in others) or (others and leaf.computed):
         raise reason
     if point.type.name != leaf.type.name and not (point.type.numeric and leaf.type.numeric):
         raise Refused(f"{point.text} is {point.type} and {leaf.text} is {leaf.type}, beside a test for NULL")
-    passes = any(scope.canonical(one) == point.key for one in read.tested)
-    return replace(bound, end=replace(bound.end, endless=True), null_point_passes=passes)
+    if others:  # the end of rows that they hold for is NULL
+        open_: exp.Expression = exp.or_(*(speculative(one, scope) for one in others))  # type: ignore[assignment]
+        text = f"CASE WHEN {sql(open_)} THEN NULL ELSE {leaf.text} END"
+        leaf = replace(leaf, text=text, key=f"{leaf.key} unless {scope.canonical(open_)}")
+    return replace(bound, end=replace(bound.end, terms=((1, leaf),), endless=True), null_point_passes=passes)
 
 
 def _adds_integers(operand: exp.Expression, scope: ConditionScope) -> bool:

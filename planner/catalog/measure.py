@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from math import inf, isnan
+from math import floor, inf, isnan, log2
 from typing import NamedTuple
 
 from dovetail.planner.catalog.interface import Numbers
@@ -52,6 +52,19 @@ def read_length_classes(rows: Iterable[Numbers]) -> tuple[LengthClass, ...]:
         for count, total, longest, first, last in rows
     )
     return tuple(sorted(classes, key=lambda c: c.longest))
+
+
+def length_classes(ends: Iterable[Numbers], times: float) -> tuple[LengthClass, ...]:
+    """The same of a sample of intervals, each of which stands for so many of them."""
+    groups: dict[int, list[tuple[float, float, float]]] = {}
+    for low, high in ends:
+        if low is not None and high is not None and not (length := high - low) < 0:
+            power = 9999 if not length < 1e300 else floor(log2(length)) if length else -9999
+            groups.setdefault(power, []).append((length, low, high))
+    columns = (tuple(zip(*rows, strict=True)) for rows in groups.values())
+    return read_length_classes(
+        (len(length) * times, sum(length) * times, max(length), min(low), max(high)) for length, low, high in columns
+    )
 
 
 def scale_classes(classes: tuple[LengthClass, ...], one_of: int) -> tuple[LengthClass, ...]:

@@ -12,12 +12,10 @@ from dovetail.planner.band.linear import ConditionScope
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.expr import without_parentheses
 from dovetail.planner.keys.comparable import common_cast
-from dovetail.planner.keys.key_set import ELEMENT, KeySet
+from dovetail.planner.keys.key_set import ELEMENT, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
 from dovetail.planner.types.schema import SqlType, sql_type
 from dovetail.planner.types.typed import type_of
-
-Sides = tuple[KeySet, KeySet]
 
 
 def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:

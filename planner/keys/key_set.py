@@ -7,17 +7,21 @@ that a pair that satisfies the condition shares exactly one key, and that no row
     array_contains(b.items, a.x)     {x}                           its distinct items
     a.x = b.x OR b.x IS NULL         (0, x), (1)                   (0, x), or (1) for NULL
     startswith(a.path, b.prefix)     its first 0, 1, 2, … bytes    the first bytes, as many as one of these lengths
+    a.t BETWEEN b.s AND b.e          two bins of each of some widths  the bin that it begins in, of the width that suits
     A OR B                           (0, key by A), (1, key by B)  the same; the first branch that is TRUE counts
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog import Numbers
 from dovetail.planner.expr import Scalar
 
 ELEMENT = "__dt_e"  # the variable of an element in a lambda; no name outside is read in its place
-LEVELS = "__dt_levels"  # stands for the array of ``levels``
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class KeySet:
 
     ``element``: an element as it is hashed; ``distinct``: no element is NULL, and none is there twice.  A row has no
     key where one of the ``required`` values, or an element, is NULL, or a guard is not TRUE.  ``nulls``: a NULL among
-    the elements is a key, too, as for ``array_intersect``.  ``levels``: the numbers in ``LEVELS``, such as the lengths
-    to which prefixes are cut, 0 first; ``length``: that of the prefix of a row, by which they are chosen.
+    the elements is a key, too, as for ``array_intersect``.  ``copies``: how many keys a row has, at most; 1 where that
+    depends on the elements of an array.  ``may_raise``: a row on which the comparison raises an error may have a key.
     """
 
     values: tuple[str, ...] = ()
@@ -37,18 +41,13 @@ class KeySet:
     element: str = ELEMENT
     distinct: bool = False
     nulls: bool = False
-    length: str = ""
-    levels: tuple[int, ...] = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    copies: int = 1
+    may_raise: bool = False
 
     @property
     def many(self) -> bool:
         """Whether a row may have several keys."""
         return bool(self.elements)
-
-    @property
-    def copies(self) -> int:
-        """How many keys a row has, at most; 1 where that depends on the elements of an array."""
-        return len(self.levels) if LEVELS in self.elements else 1
 
     @property
     def is_constant(self) -> bool:
@@ -62,7 +61,7 @@ class KeySet:
             values=self.values + other.values,
             required=self.required + other.required,
             guards=self.guards + other.guards,
-            length=self.length or other.length,
+            may_raise=self.may_raise or other.may_raise,
         )
 
     def guarded(self, *guards: str) -> KeySet:
@@ -82,55 +81,84 @@ class KeySet:
             keys = keys if self.distinct else f"array_distinct({keys})"
         else:
             keys = f"xxhash64({', '.join(self.values)})" if self.values else "0L"
-        text = f"CASE WHEN {' AND '.join(known)} THEN {keys} END" if known else keys
-        return text.replace(LEVELS, f"array({', '.join(map(str, self.levels))})")
+        return f"CASE WHEN {' AND '.join(known)} THEN {keys} END" if known else keys
+
+
+Sides = tuple[KeySet, KeySet]
+
+
+class Leveled(ABC):
+    """A comparison whose keys depend on numbers, any of which are right: lengths of prefixes, widths of bins.
+
+    A sample shows which of them suit: those under which few pairs share a key, and a row has few keys.
+    """
+
+    @property
+    @abstractmethod
+    def sides(self) -> Sides:
+        """The keys of the left and the right side."""
+
+    @property
+    @abstractmethod
+    def sampled(self) -> tuple[Side, str]:
+        """The side to sample, and the items of the select list."""
+
+    @abstractmethod
+    def fitted(self, sample: Sequence[Numbers], rows: int | None) -> Leveled:
+        """The same with levels that suit a sample of so many rows."""
+
+    def why_useless(self, sample: Sequence[Numbers]) -> str:
+        """The reason why most pairs would share a key, if a sample shows that."""
+        return ""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch of a disjunction: the keys of either side, and its condition as SQL."""
+    """A branch of a disjunction: the keys of either side, and its condition as SQL.
 
-    left: KeySet
-    right: KeySet
+    ``leveled``: a comparison whose keys are multiplied with those of ``sides``.
+    """
+
+    sides: Sides
     condition: str = ""
+    leveled: Leveled | None = None
+
+    def keys(self, side: Side) -> KeySet:
+        """The keys of a side."""
+        number = int(side == "right")
+        return self.sides[number].times(self.leveled.sides[number]) if self.leveled else self.sides[number]
 
 
 @dataclass(frozen=True)
 class KeyScheme:
-    """The keys of a conjunct, or of several together, for each branch of an OR; without OR there is one."""
+    """The keys of a conjunct, or of several together, for each branch of an OR; without OR there is one.
+
+    ``with_bands``: bands beside an equality have keys as well.
+    """
 
     conjuncts: tuple[Scalar, ...]
     branches: tuple[Branch, ...]
+    with_bands: bool = False
 
     def __str__(self) -> str:
-        return " AND ".join(conjunct.shown for conjunct in self.conjuncts)
+        text = " AND ".join(conjunct.shown for conjunct in self.conjuncts)
+        return f"{text} with bins" if self.with_bands else text
 
-    def key_sets(self, side: str) -> tuple[KeySet, ...]:
-        """The key sets of a side, ``left`` or ``right``, one for each branch."""
-        return tuple(branch.left if side == "left" else branch.right for branch in self.branches)
+    def key_sets(self, side: Side) -> tuple[KeySet, ...]:
+        """The key sets of a side, one for each branch."""
+        return tuple(branch.keys(side) for branch in self.branches)
 
-    def copies(self, side: str) -> bool:
+    def copies(self, side: Side) -> bool:
         """Whether rows of a side may have several keys."""
         return len(self.branches) > 1 or self.key_sets(side)[0].many
 
-    @property
-    def lengths(self) -> tuple[tuple[int, str, str], ...]:
-        """The lengths of prefixes that keys depend on, as SQL, each with the number of its branch and its side."""
-        branches = enumerate(self.branches)
-        found = (
-            (n, side, keys.length) for n, one in branches for side, keys in (("left", one.left), ("right", one.right))
-        )
-        return tuple(one for one in found if one[2])
-
-    def with_levels(self, number: int, levels: tuple[int, ...]) -> KeyScheme:
-        """The same with the prefixes of a branch cut to other lengths."""
-        branch = self.branches[number]
-        left, right = (replace(keys, levels=levels) for keys in (branch.left, branch.right))
-        new = replace(branch, left=left, right=right)
+    def with_leveled(self, number: int, leveled: Leveled) -> KeyScheme:
+        """The same with other levels in a branch."""
+        new = replace(self.branches[number], leveled=leveled)
         return replace(self, branches=(*self.branches[:number], new, *self.branches[number + 1 :]))
 
 
-def all_keys(scheme: KeyScheme, side: str) -> str:
+def all_keys(scheme: KeyScheme, side: Side) -> str:
     """A select item that returns a row for each key of a row, to sample them."""
     sets = scheme.key_sets(side)
     if not scheme.copies(side):

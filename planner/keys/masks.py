@@ -23,7 +23,7 @@ from sqlglot import exp
 from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.expr import Scalar, without_parentheses
 from dovetail.planner.keys.comparable import common_cast
-from dovetail.planner.keys.key_set import ELEMENT, LEVELS, Branch, KeyScheme, KeySet
+from dovetail.planner.keys.key_set import ELEMENT, Branch, KeyScheme, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
 from dovetail.planner.keys.read_keys import equated, flat, or_null
 from dovetail.planner.types.typed import type_of
@@ -45,7 +45,7 @@ def read_masks(conjuncts: Iterable[Scalar], scope: ConditionScope) -> KeyScheme 
     if len(found) < 2:
         return None
     columns = [column for _, column in found]
-    return KeyScheme(tuple(conjunct for conjunct, _ in found), (Branch(*_key_sets(columns, scope)),))
+    return KeyScheme(tuple(conjunct for conjunct, _ in found), (Branch(_key_sets(columns, scope)),))
 
 
 def _read(conjunct: Scalar, scope: ConditionScope) -> _Column | None:
@@ -72,7 +72,7 @@ def _read(conjunct: Scalar, scope: ConditionScope) -> _Column | None:
     return _Column(operands, frozenset(sides[name] for name in names)) if sides.keys() >= set(names) else None
 
 
-def _key_sets(columns: list[_Column], scope: ConditionScope) -> tuple[KeySet, KeySet]:
+def _key_sets(columns: list[_Column], scope: ConditionScope) -> Sides:
     casts = [
         common_cast(tuple(type_of(operand, scope.type_of) for operand in column.operands), ansi=scope.ansi)
         for column in columns
@@ -97,5 +97,5 @@ def _key_set(columns: list[_Column], casts: list[str], side: Side, scope: Condit
     if not bits:
         return KeySet(tuple(hashed))
     subsets = chain.from_iterable(combinations(bits, size) for size in range(len(bits) + 1))
-    masks = tuple(sum(subset) for subset in subsets)
-    return KeySet(elements=LEVELS, element=", ".join(hashed), nulls=True, levels=masks)
+    masks = [str(sum(subset)) for subset in subsets]
+    return KeySet(elements=f"array({', '.join(masks)})", element=", ".join(hashed), nulls=True, copies=len(masks))

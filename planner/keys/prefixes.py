@@ -11,25 +11,69 @@ character, so a pattern with such bytes has the key of the empty prefix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dovetail.planner.band.linear import ConditionScope
+from dovetail.planner.band.comparisons import may_read_both_sides
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.catalog import Numbers
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import without_parentheses
 from dovetail.planner.keys.comparable import without_length
-from dovetail.planner.keys.elements import Sides, call_of, on_sides
-from dovetail.planner.keys.key_set import ELEMENT, LEVELS, KeySet
+from dovetail.planner.keys.elements import call_of, on_sides
+from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
 from dovetail.planner.keys.operands import key_value
 from dovetail.planner.types.typed import type_of
 
-_MOST_LEVELS = 12
+_MOST_LENGTHS = 12
+_MOST_EMPTY = 0.5  # of the prefixes: each meets all rows of the other side
 _ENDS = "_\\\\\N{REPLACEMENT CHARACTER}"  # as a literal in SQL: two backslashes are one, or two where none escapes
 
 
-def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
+@dataclass(frozen=True)
+class Prefixes(Leveled):
+    """A test whether a text begins with another.
+
+    ``text`` and ``prefix``: bytes as SQL, the former on ``side``.  ``required``: the prefix as written, which may be
+    NULL.  ``lengths``: to which prefixes are cut, 0 first.
+    """
+
+    side: Side
+    text: str
+    prefix: str
+    required: str
+    may_raise: bool = False
+    lengths: tuple[int, ...] = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+    @property
+    def sides(self) -> Sides:
+        lengths = f"array({', '.join(map(str, self.lengths))})"
+        longest = f"array_max(filter({lengths}, {ELEMENT} -> {ELEMENT} <= octet_length({self.prefix})))"
+        several = f"filter({lengths}, {ELEMENT} -> {ELEMENT} <= octet_length({self.text}))"
+        first = f"left({self.text}, {ELEMENT})"
+        texts = KeySet(elements=several, element=first, nulls=True, copies=len(self.lengths), may_raise=self.may_raise)
+        return on_sides(self.side, texts, KeySet((f"left({self.prefix}, {longest})",), (self.required,)))
+
+    @property
+    def sampled(self) -> tuple[Side, str]:
+        return "right" if self.side == "left" else "left", f"octet_length({self.prefix})"
+
+    def fitted(self, sample: Sequence[Numbers], rows: int | None) -> Prefixes:
+        """The lengths that prefixes have, or some of them, evenly; and 0, to which any prefix can be cut."""
+        found = sorted({int(row[0]) for row in sample if row[0] is not None})
+        return replace(self, lengths=tuple(sorted({0, *found[:: 1 + len(found) // _MOST_LENGTHS]}))) if found else self
+
+    def why_useless(self, sample: Sequence[Numbers]) -> str:
+        lengths = [row[0] for row in sample if row[0] is not None]
+        if lengths.count(0) > _MOST_EMPTY * len(lengths):
+            return "most patterns begin with a wildcard, or are empty"
+        return ""
+
+
+def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | None:
     """Return the keys of a test whether a text begins with another; None for anything else.  Raises ``Refused``."""
     found = _tested(tree)
     if found is None:
@@ -54,23 +98,13 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
         start = f"CASE WHEN is_valid_utf8({start}) THEN {plain} ELSE '' END"
     if names == {"string"}:
         whole, start = f"CAST({whole} AS BINARY)", f"CAST({start} AS BINARY)"
-    level = f"array_max(filter({LEVELS}, {ELEMENT} -> {ELEMENT} <= octet_length({start})))"
-    levels = f"filter({LEVELS}, {ELEMENT} -> {ELEMENT} <= octet_length({whole}))"
-    texts = KeySet(elements=levels, element=f"left({whole}, {ELEMENT})", nulls=True)
-    prefixes = KeySet((f"left({start}, {level})",), (required,), length=f"octet_length({start})")
-    return on_sides("left" if side == "left" else "right", texts, prefixes)
+    return Prefixes("left" if side == "left" else "right", whole, start, required, is_pattern)
 
 
 def tests_prefix(tree: exp.Expr) -> bool:
     """Whether an expression looks like such a test; never looks anything up."""
     found = _tested(tree)  # type: ignore[arg-type]
     return found is not None and all(part.find(exp.Column) for part in found[:2])
-
-
-def choose_levels(lengths: Iterable[int]) -> tuple[int, ...]:
-    """The lengths that prefixes have, or some of them, evenly; 0, to which any prefix can be cut, is always there."""
-    found = sorted(set(lengths))
-    return tuple(sorted({0, *found[:: 1 + len(found) // _MOST_LEVELS]}))
 
 
 def _tested(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, exp.Expression | None] | None:
@@ -86,12 +120,6 @@ def _tested(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, exp.E
     for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
         match call_of(one):
             case ("left", [text, length]) | (("substring" | "substr"), [text, exp.Literal(this="0" | "1"), length]):
-                if length.find(exp.Column) and _may_read_both_sides(one):
+                if length.find(exp.Column) and may_read_both_sides(one):
                     return text, other, one
     return None
-
-
-def _may_read_both_sides(tree: exp.Expression) -> bool:
-    """Whether the names of columns do not show that they are all of one relation."""
-    relations = {column.table for column in tree.find_all(exp.Column)}
-    return len(relations) > 1 or "" in relations

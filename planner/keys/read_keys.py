@@ -5,6 +5,7 @@
     a.x = b.x OR b.x IS NULL                                NULL means any value
     (a.x = b.x) IS NOT FALSE                                the test of NOT IN
     startswith(a.path, b.prefix)                            the first bytes
+    a.t BETWEEN b.s AND b.e OR a.u BETWEEN b.s AND b.e      bins of either band
 
 A branch without a comparison of both sides has one key for all rows that pass its conditions.  Where these are
 conditions of one side, its rows are copied to ``_SPREAD`` keys, so that those of the other side are spread over them.
@@ -21,9 +22,10 @@ from dovetail.planner.band.linear import ConditionScope, Side, speculative
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, columns_in, sql, without_parentheses
+from dovetail.planner.keys.bands import looks_like_bounds, read_band
 from dovetail.planner.keys.comparable import common_cast
-from dovetail.planner.keys.elements import Sides, read_elements, tests_elements
-from dovetail.planner.keys.key_set import Branch, KeyScheme, KeySet
+from dovetail.planner.keys.elements import read_elements, tests_elements
+from dovetail.planner.keys.key_set import Branch, KeyScheme, KeySet, Leveled, Sides
 from dovetail.planner.keys.operands import key_value
 from dovetail.planner.keys.prefixes import read_prefix, tests_prefix
 from dovetail.planner.types.schema import SqlType
@@ -34,8 +36,11 @@ _MOST_BRANCHES = 8
 _SIDES: tuple[Side, Side] = ("left", "right")
 
 
-def read_keys(conjunct: Scalar, scope: ConditionScope) -> KeyScheme | None:
+def read_keys(conjunct: Scalar, scope: ConditionScope, *, bands: bool = False) -> KeyScheme | None:
     """Return the keys of a conjunct; None if it is no OR, and no test of an array or a prefix.
+
+    A band has keys in a branch of an OR; one that stands alone is a band join.  ``bands``: with those of bands in
+    branches that have an equality as well.
 
     Raises ``Refused`` for an OR of which one branch may hold for rows that share no key.
     """
@@ -43,11 +48,12 @@ def read_keys(conjunct: Scalar, scope: ConditionScope) -> KeyScheme | None:
         return None
     branches = list(_branches(tree, scope))
     if len(branches) == 1:
-        elements = _read_several(branches[0], scope)
-        return elements and KeyScheme((conjunct,), (Branch(*elements),))
-    if len(branches) > _MOST_BRANCHES:
-        raise Refused(f"it has {len(branches)} branches, and each would copy every row")
-    return KeyScheme((conjunct,), tuple(_read_branch(branch, tree, scope) for branch in branches))
+        several = _read_several(branches[0], scope)
+        return KeyScheme((conjunct,), (_times((KeySet(), KeySet()), several),)) if several else None
+    found = tuple(one for branch in branches for one in _read_branch(branch, tree, scope, bands=bands))
+    if len(found) > _MOST_BRANCHES:
+        raise Refused(f"it has {len(found)} branches, and each would copy every row")
+    return KeyScheme((conjunct,), found, bands)
 
 
 def looks_like_keys(conjunct: Scalar) -> bool:
@@ -57,9 +63,20 @@ def looks_like_keys(conjunct: Scalar) -> bool:
         return False
     tree = without_parentheses(tree)
     if isinstance(tree, exp.Or):
-        branches = list(flat(tree, exp.Or))
-        return any(map(_has_equality, branches)) and all(_has_equality(b) or not _is_ordered(b) for b in branches)
+        branches = [(branch, _looks_like_keys(branch)) for branch in flat(tree, exp.Or)]
+        return any(keys for _, keys in branches) and all(keys or not _is_ordered(branch) for branch, keys in branches)
     return tests_elements(tree) or tests_prefix(tree) or or_null(tree) is not None
+
+
+def _looks_like_keys(branch: exp.Expression) -> bool:
+    """Whether a branch may have an equality or a band of both sides."""
+    parts = list(flat(branch, exp.And))
+    inner = (part for part in parts if isinstance(part, exp.Or))
+    return (
+        _has_equality(branch)
+        or looks_like_bounds(parts)
+        or any(all(map(_looks_like_keys, flat(part, exp.Or))) for part in inner)
+    )
 
 
 def _has_equality(tree: exp.Expression) -> bool:
@@ -69,7 +86,7 @@ def _has_equality(tree: exp.Expression) -> bool:
     return any(map(_compares_columns, equalities)) or any(map(tests_elements, others)) or any(map(tests_prefix, others))
 
 
-def _read_several(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
+def _read_several(tree: exp.Expression, scope: ConditionScope) -> Sides | Leveled | None:
     """The keys of a comparison of which a row has several keys."""
     return read_elements(tree, scope) or read_prefix(tree, scope)
 
@@ -111,7 +128,8 @@ def _inner_or(tree: exp.Expression, scope: ConditionScope) -> exp.Expression | N
     parts = list(flat(tree, exp.And))
     if len(parts) == 1 or any(equated(part, scope) or tests_elements(part) for part in parts):
         return None
-    return next((part for part in parts if isinstance(part, exp.Or) and scope.side(part) == "both"), None)
+    inner = next((part for part in parts if isinstance(part, exp.Or) and scope.side(part) == "both"), None)
+    return None if inner and looks_like_bounds(parts) and not _has_equality(inner) else inner
 
 
 def flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expression]:
@@ -157,12 +175,19 @@ def or_null(tree: exp.Expression) -> tuple[exp.Expression, tuple[exp.Expression,
     return None
 
 
-def _read_branch(branch: exp.Expression, whole: exp.Expression, scope: ConditionScope) -> Branch:
-    """The keys of a branch: its equalities, at most one comparison by several keys, and its guards."""
-    sides, elements = (KeySet(), KeySet()), None
+def _read_branch(
+    branch: exp.Expression, whole: exp.Expression, scope: ConditionScope, *, bands: bool
+) -> Iterator[Branch]:
+    """The keys of a branch: its equalities, at most one comparison by several keys, and its guards.
+
+    Without an equality or such a comparison it has the keys of a band, with an equality if ``bands``.
+    """
+    sides: Sides = KeySet(), KeySet()
+    several: Sides | Leveled | None = None
     guards: dict[Side, list[exp.Expression]] = {"left": [], "right": []}
     refused: Refused | None = None
-    for part in flat(branch, exp.And):
+    parts = list(flat(branch, exp.And))
+    for part in parts:
         side = scope.side(part)
         if side == "left" or side == "right":
             guards[side].append(speculative(part, scope))
@@ -171,19 +196,32 @@ def _read_branch(branch: exp.Expression, whole: exp.Expression, scope: Condition
             try:
                 if equal := _equality(part, inside):
                     sides = sides[0].times(equal[0]), sides[1].times(equal[1])
-                elif elements is None:
-                    elements = _read_several(part, inside)
+                elif several is None:
+                    several = _read_several(part, inside)
             except Refused as no:
                 refused = no
-    if elements:
-        sides = sides[0].times(elements[0]), sides[1].times(elements[1])
-    if sides[0].is_constant and sides[1].is_constant:
-        sides = _of_guards(guards, whole, scope, refused)
-    left, right = (keys.guarded(*(_grouped(g) for g in guards[side])) for keys, side in zip(sides, _SIDES, strict=True))
-    return Branch(left, right, sql(branch))
+    found: tuple[tuple[Sides | Leveled | None, str], ...] = ()
+    is_constant = several is None and sides[0].is_constant and sides[1].is_constant
+    if is_constant or (bands and several is None):
+        try:
+            found = read_band(parts, scope)
+        except Refused as no:
+            refused = refused or no
+    if not found:
+        found = ((_of_guards(guards, whole, scope, refused) if is_constant else several, ""),)
+    left, right = (keys.guarded(*map(_grouped, guards[side])) for keys, side in zip(sides, _SIDES, strict=True))
+    for keys, condition in found:
+        yield _times((left, right), keys, f"{condition} AND {_grouped(branch)}" if condition else sql(branch))
 
 
-def _equality(tree: exp.Expression, scope: ConditionScope) -> tuple[KeySet, KeySet] | None:
+def _times(sides: Sides, several: Sides | Leveled | None, condition: str = "") -> Branch:
+    """A branch with the product of some keys and those of a comparison."""
+    if isinstance(several, Leveled):
+        return Branch(sides, condition, several)
+    return Branch((sides[0].times(several[0]), sides[1].times(several[1])) if several else sides, condition)
+
+
+def _equality(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
     """The keys of an equality of both sides; None for another comparison."""
     found = compared(tree)
     sides = scope.compare_sides(found) if found and found.equal else None
@@ -198,11 +236,11 @@ def _equality(tree: exp.Expression, scope: ConditionScope) -> tuple[KeySet, KeyS
 
 def _of_guards(
     guards: dict[Side, list[exp.Expression]], whole: exp.Expression, scope: ConditionScope, refused: Refused | None
-) -> tuple[KeySet, KeySet]:
+) -> Sides:
     """The keys of a branch that compares nothing of both sides by equality; those of one side are spread."""
     guarded = [side for side in _SIDES if guards[side]]
     if not guarded or refused:
-        raise refused or Refused("one of its branches has no equality")
+        raise refused or Refused("one of its branches has no equality and no band")
     if len(guarded) == 2:
         return KeySet(), KeySet()
     other: Side = "right" if guarded[0] == "left" else "left"

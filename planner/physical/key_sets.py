@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sqlglot import exp
-
 from dovetail.planner.band.linear import Side
 from dovetail.planner.expr import Scalar
 from dovetail.planner.keys.key_set import KeyScheme
@@ -39,7 +37,8 @@ class KeySets(Scheme):
     @property
     def never_raises(self) -> bool:
         alone = all(len(scheme.branches) == len(scheme.conjuncts) == 1 for scheme in self.schemes)
-        return alone and not any(conjunct.tree.find(exp.Like) for conjunct in self.conjuncts)
+        keys = (keys for scheme in self.schemes for side in _SIDES for keys in scheme.key_sets(side))
+        return alone and not any(one.may_raise for one in keys)
 
     def __str__(self) -> str:
         return " AND ".join(map(str, self.schemes))
@@ -73,9 +72,9 @@ class KeySets(Scheme):
             if tag:
                 branches = (f"WHEN {branch.condition} THEN {n}" for n, branch in enumerate(scheme.branches))
                 found.append(f"CASE {' '.join(branches)} END = {tag}")
-            for n, branch in enumerate(scheme.branches):
-                if branch.left.many and branch.right.many:
-                    least = f"{key} = array_min(array_intersect({branch.left.sql}, {branch.right.sql}))"
+            for n, (left, right) in enumerate(zip(*map(scheme.key_sets, _SIDES), strict=True)):
+                if left.many and right.many:
+                    least = f"{key} = array_min(array_intersect({left.sql}, {right.sql}))"
                     found.append(f"({tag} <> {n} OR {least})" if tag else least)
         return tuple(found)
 

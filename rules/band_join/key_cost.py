@@ -8,12 +8,9 @@ from dovetail.planner.band.linear import Side
 from dovetail.planner.catalog.cost import KEY_SAMPLE, Cost, cost, estimate_copies
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.keys.key_set import KeyScheme, all_keys
-from dovetail.planner.keys.prefixes import choose_levels
 from dovetail.planner.logical import BandJoin, KeyedJoin, Logical
 from dovetail.rules.analysis.sizes import Sizes
 from dovetail.rules.context import Context
-
-_MOST_EMPTY = 0.5  # of the prefixes: each meets all rows of the other side
 
 
 def key_cost(scheme: KeyScheme, join: KeyedJoin | BandJoin, sizes: Sizes, ctx: Context) -> Cost | None:
@@ -34,15 +31,17 @@ def key_cost(scheme: KeyScheme, join: KeyedJoin | BandJoin, sizes: Sizes, ctx: C
 
 
 def with_levels(scheme: KeyScheme, join: KeyedJoin | BandJoin, sizes: Sizes, ctx: Context) -> KeyScheme | None:
-    """A scheme with the lengths that prefixes have in a sample, though any are right; None if most have none."""
-    for number, side, length in scheme.lengths:
-        relation, size = (join.left, sizes[0]) if side == "left" else (join.right, sizes[1])
-        sample = ctx.samples(((relation, length, size),), KEY_SAMPLE)
-        lengths = [int(row[0]) for row in (sample[0] if sample else ()) if row[0] is not None]
-        if lengths and lengths.count(0) > _MOST_EMPTY * len(lengths) and not ctx.force:
-            return ctx.decline(
-                f"{scheme}: most patterns begin with a wildcard, or are empty", scheme.conjuncts[0].place
-            )
-        if lengths:
-            scheme = scheme.with_levels(number, choose_levels(lengths))
+    """A scheme with the levels that suit a sample, though any are right; None if most pairs would share a key."""
+    relations = {"left": (join.left, sizes[0]), "right": (join.right, sizes[1])}
+    for number, branch in enumerate(scheme.branches):
+        if branch.leveled is None:
+            continue
+        side, items = branch.leveled.sampled
+        relation, size = relations[side]
+        samples = ctx.samples(((relation, items, size),), KEY_SAMPLE)
+        if not samples or not samples[0]:
+            continue
+        if not ctx.force and (reason := branch.leveled.why_useless(samples[0])):
+            return ctx.decline(f"{scheme}: {reason}", scheme.conjuncts[0].place)
+        scheme = scheme.with_leveled(number, branch.leveled.fitted(samples[0], size.rows))
     return scheme

@@ -98,6 +98,8 @@ def _distinguishing_value(text: str, type_: SqlType | None) -> str:
         return f"CAST({text} AS STRING)"
     if type_.name == "string" and "collate" in type_.text:
         return f"{text} COLLATE UTF8_BINARY"
+    if type_.name == "map" and not _NOT_DISTINGUISHABLE.search(type_.text.removeprefix("map")):
+        return f"map_entries({text})"
     if type_.name not in _DISTINGUISHABLE or _NOT_DISTINGUISHABLE.search(type_.text):
         raise Unsupported(f"{text} is of type {type_}, whose values Spark cannot distinguish")
     return text

@@ -17,7 +17,10 @@ from dovetail.rules.query.condition_scope import condition_scope
 
 
 def read_key_schemes(join: Join, ctx: Context) -> tuple[tuple[KeyScheme, ...], tuple[tuple[Scalar, Refused], ...]]:
-    """Return the key schemes of a condition, and a reason for each conjunct that may have keys and has none."""
+    """Return the key schemes of a condition, and a reason for each conjunct that may have keys and has none.
+
+    A conjunct has a second one where bands beside an equality can have keys as well.
+    """
     candidates = [number for number, conjunct in enumerate(join.condition) if looks_like_keys(conjunct)]
     if not candidates:
         return (), ()
@@ -32,8 +35,10 @@ def read_key_schemes(join: Join, ctx: Context) -> tuple[tuple[KeyScheme, ...], t
         if found and conjunct in found[0].conjuncts:
             continue
         try:
-            scheme = read_keys(conjunct, _behind(scope, join, number))
-            found += [scheme] if scheme else []
+            for bands in (False, True):
+                scheme = read_keys(conjunct, _behind(scope, join, number), bands=bands)
+                if scheme and (not bands or scheme.branches != found[-1].branches):
+                    found.append(scheme)
         except Refused as no:
             refused.append((conjunct, no))
     return tuple(found), tuple(refused)

@@ -44,7 +44,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
             f"{bins.shown} joins on bins already; to let Dovetail make them, join without explode, by the band alone"
         )
         return ctx.decline(reason, bins.place)
-    schemes, _ = read_key_schemes(join, ctx)
+    schemes = tuple(scheme for scheme in read_key_schemes(join, ctx)[0] if not scheme.with_bands)
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:], schemes)
 
 

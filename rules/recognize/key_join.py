@@ -1,6 +1,5 @@
 """Recognizes joins by keys that are no equality: ``a.x = b.x OR a.y = b.y``, ``array_contains(b.items, a.x)``."""
 
-from dovetail.planner.band.comparisons import is_or_of_comparisons
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Join, KeyedJoin, Logical
 from dovetail.rules.context import Context
@@ -22,6 +21,5 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
         return None
     found, refused = read_key_schemes(join, ctx)
     for conjunct, no in refused:
-        reason = "it is an OR, so rows may match outside the band" if is_or_of_comparisons(conjunct) else no.reason
-        ctx.decline(f"{conjunct.shown}: {reason}", no.place or conjunct.place, no.code or "or_condition")
+        ctx.decline(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place, no.code or "or_condition")
     return KeyedJoin(join.left, join.right, join.kind, found, join.condition) if found else None

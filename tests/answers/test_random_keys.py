@@ -1,4 +1,4 @@
-"""Joins by keys over random rows: OR, elements of arrays, prefixes, NULL as any value, in every kind of join.
+"""Joins by keys over random rows: OR, arrays, prefixes, bands, NULL as any value, in every kind of join.
 
 The expected rows are Spark's own nested loop.  Every column has NULLs and duplicates; the conditions are trees of up
 to three levels over the leaves below.
@@ -41,6 +41,12 @@ PREFIXES = (
     "left(a.s, length(b.t)) = b.t", "b.t = substring(a.s, 1, b.x)",
     "startswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
 )  # fmt: skip
+BANDS = (
+    "a.x BETWEEN b.x AND b.y", "b.x BETWEEN a.x AND a.y", "a.f BETWEEN b.f AND b.x", "a.l >= b.x AND a.l < b.y",
+    "abs(a.x - b.x) <= 1", "a.d BETWEEN b.d AND date_add(b.d, 1)", "a.x <= b.y AND b.x <= a.y",
+    "a.x >= b.x AND (a.x < b.y OR b.y IS NULL)", "a.f >= b.x AND (a.f < b.f OR b.s IS NULL)",
+    "a.dc BETWEEN b.dc - 1 AND b.y",
+)  # fmt: skip
 OTHERS = ("a.x > 2", "b.y < 3", "a.s IS NULL", "b.x IS NULL", "a.id < b.id", "a.id <> b.id", "a.x + b.x > 3")
 NOT_IN = "(a.x, a.s) NOT IN"
 JOINS = (
@@ -82,7 +88,9 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
 row = st.tuples(
     *(VALUES[name] if name == "id" else st.one_of(*[VALUES[name]] * 4, st.just("NULL")) for name in COLUMNS)
 )
-leaf = st.one_of(*[st.sampled_from(EQUALITIES)] * 2, st.sampled_from(ELEMENTS + PREFIXES), st.sampled_from(NULLS))
+leaf = st.one_of(
+    *[st.sampled_from(EQUALITIES)] * 2, st.sampled_from(ELEMENTS + PREFIXES), st.sampled_from(NULLS + BANDS)
+)
 
 
 def joined(word: str, parts: list[str]) -> str:
