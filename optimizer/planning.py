@@ -144,7 +144,7 @@ def _count_streams(plan: Plan, catalog: Catalog) -> int:
     if plan.rewriting is None or plan.logical is None:
         return 0
     if not is_rewriting_required(plan):
-        return catalog.streams(plan.query)
+        return catalog.streams(plan.query, plan.named_query)
     names = Resolver(catalog, {})
     return catalog.streams(
         without_rows(plan.logical, names.lookup, lambda name: catalog.declaration(name).versions is not None)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.plan import Plan
@@ -28,14 +26,12 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     of the session has the name of a Spark function in the rewriting.
     """
     from dovetail.executor.session.cached_rows import ignores_cached_rows
-    from dovetail.executor.session.concurrent_calls import call_concurrently
     from dovetail.executor.session.functions import user_functions
 
     assert plan.rewriting is not None
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
-    texts = (plan.query, plan.named_query)
-    analyses: tuple[Callable[[], Any], ...] = tuple(partial(catalog.analyze, text) for text in texts)
-    before, after = call_concurrently(catalog.session, *analyses)
+    before = catalog.analyze(plan.query)
+    after: Any = catalog.analyze(plan.named_query)
     if isinstance(before, str):
         return replace(plan, rewriting=None, rejection=before)  # Spark raises its own error when the statement runs
     if isinstance(after, str):

@@ -23,6 +23,7 @@ from dovetail.executor.catalog.views import Views, changed_setting, legacy_setti
 from dovetail.executor.session.batch import Arguments, analyze, classic, run
 from dovetail.executor.session.concurrent_calls import call_concurrently
 from dovetail.executor.session.job_names import job_name
+from dovetail.executor.session.pyspark_versions import is_at_least
 from dovetail.executor.session.sail import is_sail
 from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.user_code import calls_user_function
@@ -93,7 +94,7 @@ class SparkCatalog(CatalogConstraints):
             commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
             # its order of times compares intervals, which legacy intervals do not support
             asof_join=on("spark.sql.join.asofJoin.enabled") and not on("spark.sql.legacy.interval.enabled"),
-            nearest_by=_is_at_least(self.session.version, 4, 2) and on("spark.sql.crossJoin.enabled", default=True),
+            nearest_by=is_at_least(self.session.version, 4, 2) and on("spark.sql.crossJoin.enabled", default=True),
             sail=not classic(self.session) and is_sail(self.session),
             double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
             escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),
@@ -151,11 +152,14 @@ class SparkCatalog(CatalogConstraints):
 
     def analyze(self, query: str) -> tuple[DataFrame, StructType] | str:
         """Analyze a query, once; return Spark's result or the first line of its error."""
-        return self._memoize(self._analyzed, query, lambda text: analyze(self.session, text, self.arguments))
+        return self._memoize(self._analyzed, query, self._analyze)
 
-    def streams(self, query: str) -> int:
-        """Count the stream scans of a query."""
-        found = self.analyze(query)
+    def _analyze(self, query: str) -> tuple[DataFrame, StructType] | str:
+        return analyze(self.session, query, self.arguments)
+
+    def streams(self, query: str, *others: str) -> int:
+        """Count the stream scans of a query; ``others``: queries whose analysis will be needed as well."""
+        found, *_ = self._memoize_all(self._analyzed, (query, *others), self._analyze)
         return (
             0
             if isinstance(found, str) or not found[0].isStreaming
@@ -244,11 +248,6 @@ class SparkCatalog(CatalogConstraints):
             found = self.analyze(query)
             return found if isinstance(found, str) else nonrepeatable_reason(found[0])
         return nonrepeatable_reason_on_connect(self.session, query, self.arguments)
-
-
-def _is_at_least(version: str, *least: int) -> bool:
-    """Whether a version of Spark, as ``4.3.0`` or ``4.3.0-SNAPSHOT``, is not before another one."""
-    return tuple(map(int, re.findall(r"\d+", version)[: len(least)])) >= least
 
 
 def parse_streams(explained: str) -> int:

@@ -9,21 +9,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dovetail.executor.session.batch import classic, run
-from dovetail.executor.session.pyspark_versions import jvm_class
+from dovetail.executor.session.pyspark_versions import is_at_least, jvm_class
 
 _OWN = "org.apache.spark.sql.catalyst.expressions."
 _KEYWORDS = frozenset(("CAST", "TRY_CAST", "EXTRACT"))  # no functions; an error of the JVM costs thirty calls
 
 
 def user_functions(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
-    """Return those of the names, in upper case, that resolve to a user function: temporary, Python, or persistent.
+    """Return those of the names of Spark's functions, in upper case, that mean a function of the user's.
 
-    Spark 4.3 resolves built-in functions first, other versions temporary ones; so Spark resolves each name.
+    None do from Spark 4.3 on, which resolves its own functions first: no statement is rewritten where
+    ``spark.sql.functionResolution.sessionOrder`` is ``first``.  Other versions resolve temporary functions first.
     """
-    return _user_functions_in_catalog(session, names) if classic(session) else user_functions_in_sql(session, names)
+    if is_at_least(session.version, 4, 3):
+        return frozenset()
+    return user_functions_in_catalog(session, names) if classic(session) else user_functions_in_sql(session, names)
 
 
-def _user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
+def user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
     """Resolve the names in the session catalog, half a millisecond each; SHOW USER FUNCTIONS is much slower."""
     java: Any = session
     catalog = java._jsparkSession.sessionState().catalog()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from inspect import signature
@@ -25,6 +26,11 @@ class _NoType(DataType):
 
 VariantType: Any = getattr(pyspark.sql.types, "VariantType", _NoType)
 CalendarIntervalType: Any = getattr(pyspark.sql.types, "CalendarIntervalType", _NoType)
+
+
+def is_at_least(version: str, *least: int) -> bool:
+    """Whether a version of Spark, as ``4.3.0`` or ``4.3.0-SNAPSHOT``, is not before another one."""
+    return tuple(map(int, re.findall(r"\d+", version)[: len(least)])) >= least
 
 
 def pyspark_logger(name: str) -> logging.Logger:

@@ -172,8 +172,11 @@ class Catalog(Protocol):
         """The names of all tables of which the user has declared something."""
         ...
 
-    def streams(self, query: str) -> int:
-        """The number of stream scans in ``query``; 0 if Spark rejects it."""
+    def streams(self, query: str, *others: str) -> int:
+        """The number of stream scans in ``query``; 0 if Spark rejects it.
+
+        ``others``: queries whose analysis is needed next, which a session does at the same time.
+        """
         ...
 
     def is_deterministic(self, query: str) -> bool:

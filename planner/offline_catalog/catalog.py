@@ -125,7 +125,7 @@ class CatalogFile(SequentialCatalog):
         self.measured.append(Measured(query, found.rows))
         return found.rows
 
-    def streams(self, query: str) -> int:
+    def streams(self, query: str, *others: str) -> int:
         """How many tables of a query are streams."""
         try:
             plan, _ = from_sql(query)

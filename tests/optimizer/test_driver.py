@@ -58,7 +58,7 @@ class TwoTables(SequentialCatalog):
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         return Declaration()
 
-    def streams(self, query: str) -> int:
+    def streams(self, query: str, *others: str) -> int:
         return 0
 
     def declared_names(self) -> tuple[tuple[str, ...], ...]:

@@ -77,7 +77,7 @@ def test_names_are_of_one_list() -> None:
 
 
 def test_whose_functions_names_mean(spark: SparkSession) -> None:
-    from dovetail.executor.session.functions import user_functions, user_functions_in_sql
+    from dovetail.executor.session.functions import user_functions, user_functions_in_catalog, user_functions_in_sql
 
     session = spark.newSession()
     session.udf.register("abs", lambda value: 42, "int")
@@ -86,4 +86,5 @@ def test_whose_functions_names_mean(spark: SparkSession) -> None:
     means = {"ABS": 42, "MINE": 42, "THEIRS": -1}
     users = {name for name, value in means.items() if session.sql(f"SELECT {name}(-1)").collect()[0][0] == value}
     names = frozenset((*means, "SUM", "COALESCE", "CAST", "NO_SUCH_FUNCTION"))
-    assert user_functions(session, names) == user_functions_in_sql(session, names) == users
+    assert user_functions_in_catalog(session, names) == user_functions_in_sql(session, names) == users
+    assert user_functions(session, names) == users & KNOWN == set(), "Spark's own functions come first"

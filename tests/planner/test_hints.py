@@ -51,7 +51,7 @@ class Tables(SequentialCatalog):
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         return Declaration()
 
-    def streams(self, query: str) -> int:
+    def streams(self, query: str, *others: str) -> int:
         return 0
 
     def declared_names(self) -> tuple[tuple[str, ...], ...]:
