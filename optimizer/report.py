@@ -15,7 +15,7 @@ from dovetail.executor.connectors.masking import mask_secrets
 from dovetail.optimizer.anonymize import Anonymizer
 from dovetail.optimizer.options import Options
 from dovetail.planner.catalog import Catalog
-from dovetail.planner.errors import summarize
+from dovetail.planner.errors import plural, summarize
 from dovetail.planner.logical import Scan
 from dovetail.planner.version import VERSION
 
@@ -169,7 +169,7 @@ def _verified(verified: Verification) -> Iterator[str]:
     for heading, run in (("as written", verified.runs.written), ("rewritten", verified.runs.rewritten)):
         yield f"\n{heading}: {run.seconds:.2f} s"
         for operator in run.operators:
-            rows = "" if operator.rows is None else f"  {operator.rows:,} rows"
+            rows = "" if operator.rows is None else f"  {plural(operator.rows, 'row')}"
             yield f"{'  ' * operator.depth}{operator.name}{rows}"
 
 

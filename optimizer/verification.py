@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.optimizer.verify_differences import RowDifference
+from dovetail.planner.errors import plural
 from dovetail.planner.explain.measured import MeasuredRuns
 
 
@@ -55,10 +56,12 @@ class Verification:
         if self.stopped:
             return f"not compared: {self.stopped}"
         if self.same:
-            return f"same: {self.rows:,} rows both ways" + (f", without {self.late:,} late ones" if self.late else "")
+            late = f", without {self.late:,} late ones" if self.late else ""
+            return f"same: {plural(self.rows, 'row')} both ways{late}"
         if self.schema:
             return f"different: {self.schema}"
         deleted = "".join(
-            f"; {rows:,} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
+            f"; {plural(rows, 'row')} of {name} deleted more often than inserted" for name, rows in self.excess_deletes
         )
-        return f"different: {self.missing:,} rows missing, {self.extra:,} rows too many, of {self.rows:,}{deleted}"
+        missing, extra = plural(self.missing, "row"), plural(self.extra, "row")
+        return f"different: {missing} missing, {extra} too many, of {self.rows:,}{deleted}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hypothesis import currently_in_test_context, event, note
 
+import second_engine
 from dovetail.optimizer.validation import schema_difference
 from execution import begin_example
 
@@ -142,8 +143,10 @@ def assert_same(session: SparkSession, query: str, plan: Plan | Runs, args: Any 
     assert schema_difference(plain.schema, ours.schema) is None
     if isinstance(expected, Raised):
         assert not isinstance(found, Raised) or found == expected or (found.of_values and expected.of_values)
-    else:
-        assert found == expected
+        return
+    assert found == expected
+    if second_engine.FILE:
+        second_engine.note_difference(session, query, expected)
 
 
 def assert_taken(session: SparkSession, query: str, plan: Plan, rule: str, *, taken: bool) -> None:

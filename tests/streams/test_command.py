@@ -117,7 +117,7 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     arrive(orders, 2, {"id": 3, "customer": 7, "paid": 100, "op": "delete"})  # of a row that has not come
     done = dovetail(*command, "--verify")
     assert done.exit_code == 1, done.stderr
-    assert "1 rows of orders are deleted more often than inserted" in done.stderr
+    assert "1 row of orders deleted more often than inserted" in done.stderr
     assert json.loads(done.stdout) == {"region": "north", "paid": -84}
     told = json.loads(dovetail("state", tmp_path / "state" / "checkpoint", "--changes", "--json").stdout)
     assert [i["gone"] for i in told["inputs"]] == [1, None]
