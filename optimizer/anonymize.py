@@ -58,7 +58,7 @@ class Anonymizer:
                 self._add(name, is_name=True)
 
     def replace(self, text: str, *, sql: bool = False) -> str:
-        """A text with hashes in the place of names and texts; in ``sql`` without comments, which may say anything."""
+        """A text with hashes in the place of names and texts; in ``sql`` without comments, which may hold anything."""
         if sql:
             text = _TOKEN.sub(lambda token: " " if token["comment"] else token[0], text)
         for names, flags in ((self._exact, 0), (self._names, re.IGNORECASE)):

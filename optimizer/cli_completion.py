@@ -18,7 +18,7 @@ Shell = Enum("Shell", {"bash": "bash", "zsh": "zsh", "fish": "fish"}, type=str)
 
 
 def completion_script(shell: str) -> str:
-    """Return the script that a shell runs at its start; it asks this program for each completion."""
+    """Return the script that a shell runs at its start; it calls this program for each completion."""
     return str(_COMPLETION.get_completion_script(prog_name="dovetail", complete_var=_VARIABLE, shell=shell))
 
 

@@ -133,7 +133,7 @@ class JobOptions:
         return job
 
 
-_PLANNING_SECONDS = 600.0  # no job waits for a command, and a slow plan says more than none
+_PLANNING_SECONDS = 600.0  # no job waits for a command, and a slow plan is better than none
 _INPUTS = ("query", "sql", "table", "catalog", "key")  # before a command's own options; the others come after them
 
 

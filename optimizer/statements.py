@@ -81,7 +81,7 @@ class Statements:
         return ""
 
     def _report(self, event: StatementEvent) -> None:
-        """Log a statement and tell the listeners; a fault of theirs does not fail the statement."""
+        """Log a statement and call the listeners; a fault of theirs does not fail the statement."""
         with suppress(Exception):
             if event.outcome == "failed":
                 _LOG.warning("%s. The statement runs as written for the rest of this session", event)

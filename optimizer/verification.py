@@ -16,7 +16,7 @@ class Verification:
     ``schema``: the difference of the columns; then no rows were compared.  ``late``: rows of streams that both sides
     dropped because they arrived behind the watermark.  ``excess_deletes``: for each changelog, if the
     rows differ, the number of rows that were deleted more often than inserted.  ``runs``: each way run once more after
-    the comparison, if that was asked for and the columns agree.
+    the comparison, if that was requested and the columns agree.
     ``columns`` and ``differences``: the first rows that differ.  ``explanations``: what may explain them.
     ``seconds``: of the statement as written, and of its rewriting.  ``sample``: the part of a table that both read.
     ``stopped``: the reason why nothing was compared.

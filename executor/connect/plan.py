@@ -1,7 +1,7 @@
 """The plan of a DataFrame of Spark Connect: the client's relations, as messages of its protocol.
 
 A client has a plan without types, and without the columns of a table: the server has these.  Versions of PySpark differ
-in the fields of a message, so whoever reads one says which fields it understands.
+in the fields of a message, so each reader lists the fields that it understands.
 """
 
 from __future__ import annotations

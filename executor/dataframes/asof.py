@@ -75,7 +75,7 @@ def asof_statement(left: StructType, right: StructType, join: AsofJoin, *, case_
 
 
 class _Columns:
-    """The columns of a DataFrame by name, as the session tells names apart."""
+    """The columns of a DataFrame by name, as the session compares names."""
 
     def __init__(self, side: str, schema: StructType, case_sensitive: bool):
         self.side, self.names = side, schema.names

@@ -74,7 +74,7 @@ def differences(left: DataFrame, right: DataFrame, most: int) -> list[Difference
 
 
 def _counted(left: DataFrame, right: DataFrame) -> DataFrame:
-    """Each different row, as values that GROUP BY tells apart, with how many ``more`` of it are in ``left``."""
+    """Each different row, as values that GROUP BY distinguishes, with how many ``more`` of it are in ``left``."""
     names = [f"c{n}" for n in range(len(left.columns))]
     sides = []
     for frame, sign in ((left, 1), (right, -1)):

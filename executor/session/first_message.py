@@ -18,7 +18,7 @@ _CHECKPOINT = re.compile(r"checkpointLocation=([^],\n]+)")
 
 
 def first_message(text: str) -> str:
-    """Find the sentence in the report of a failed query that says what is wrong; empty if there is none of ours."""
+    """Find the sentence in the report of a failed query that describes the fault; empty if there is none of ours."""
     if cause := UNKNOWN_KIND.search(text):
         return cause[0]
     if _TWO_RUNS.search(text):

@@ -1,4 +1,4 @@
-"""What a report tells of a session: versions, the settings that matter, and Spark's analyzed plan of a query."""
+"""What a report contains of a session: versions, the settings that matter, and Spark's analyzed plan of a query."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dovetail.optimizer.report import build_report, issue_tracker
 
 
 def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: bool, verify: bool) -> None:
-    """Plan the statement, run it both ways if asked, and print the report or write it to a file."""
+    """Plan the statement, run it both ways if requested, and print the report or write it to a file."""
     if is_offline(job) and not verify:
         planner = offline_planner(job, catalog or "")
         plan = planner.explained(job.text)

@@ -1,4 +1,4 @@
-"""``dovetail verify``: compares a query as written with its rewriting, and measures both if asked."""
+"""``dovetail verify``: compares a query as written with its rewriting, and measures both if requested."""
 
 from __future__ import annotations
 

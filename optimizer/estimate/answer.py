@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SHOWN = 20  # groups
-_MISSED = 0.05  # the probability with which no sampled row is of a group with as many rows as the note says
+_MISSED = 0.05  # the probability with which no sampled row is of a group with as many rows as in the note
 
 
 @dataclass(frozen=True)

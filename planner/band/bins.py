@@ -75,8 +75,8 @@ def neighbours(
 def hinted_width(width: Fraction, axis: Axis) -> float:
     """Return the width of bins that a hint sets, clamped to widths by which positions can be divided.
 
-    Positions on exact axes are whole numbers: bins that are narrower than two of them tell no more apart, and their
-    numbers are beyond BIGINT.
+    Positions on exact axes are whole numbers: bins that are narrower than two of them separate no more positions,
+    and their numbers are beyond BIGINT.
     """
     return real(min(max(width, Fraction(2) if axis.exact else _NARROWEST), Fraction(EVERYTHING)))
 
@@ -227,8 +227,8 @@ def common_bins(
 ) -> Common | None:
     """Choose bins that both sides are copied to; None where none suit, since some intervals are too long for them.
 
-    ``row``: what a copy costs, in pairs; ``width``: as wide as somebody asked for.  Wider bins make fewer copies and
-    more pairs; widths are tried by powers of two.
+    ``row``: what a copy costs, in pairs; ``width``: that of a hint or an option.  Wider bins make fewer copies and more
+    pairs; widths are tried by powers of two.
     """
     both = (*ones, *others)
     first, last = min((c.first for c in both), default=0.0), max((c.last for c in both), default=0.0)

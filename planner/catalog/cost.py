@@ -44,7 +44,7 @@ class Thresholds:
     spark.sql.autoBroadcastJoinThreshold.  A greater number expects Spark to broadcast larger sides."""
 
     hash_from_bytes: int = 4 * 2**20
-    """Where the files of both sides are larger than this, a hint tells Spark to hash or to sort, so that it does not
+    """Where the files of both sides are larger than this, a hint makes Spark hash or sort, so that it does not
     broadcast a side.  A greater number leaves more joins over bins to Spark's own choice."""
 
     hash_join_bytes: int = 40 * 2**20

@@ -30,7 +30,7 @@ class LookupJoin(RecognizedJoin):
     """A lookup join: ``condition`` is all of ON, including the equalities of ``keys``.
 
     ``constants`` go to the fetch, too.  Keys are requested only where all of ``only`` hold: conditions on the left side
-    without which no row needs them.  ``options`` are what hints ask for, by the names of ``LookupSpec``.
+    without which no row needs them.  ``options`` are those of hints, by the names of ``LookupSpec``.
     """
 
     label: ClassVar[str] = "LookupJoin"

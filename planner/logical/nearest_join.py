@@ -113,7 +113,7 @@ class Nearest:
 
     @property
     def difference(self) -> Difference:
-        """What is subtracted to tell which of two right rows is nearer; empty where that could raise an error."""
+        """What is subtracted to find the nearer of two right rows; empty where that could raise an error."""
         if self.time_type is None:
             return ""
         if self.time_type.numeric:

@@ -37,7 +37,7 @@
     [lookup.Customers]                     # a table that lives elsewhere: FOR SYSTEM_TIME AS OF PROCTIME()
     columns = { id = "BIGINT", country = "STRING" }
     keys = [["id"]]                        # optional: unique keys
-    fetch_keys = [["id"]]                  # optional: what it can be asked by; anything, if left out
+    fetch_keys = [["id"]]                  # optional: the keys of a request; any column, if left out
     rows = 1_000_000                       # optional
     scans = true                           # optional: whether it can be read whole, by shares; false, if left out
 
@@ -149,7 +149,7 @@ class _File:
         """A ``[lookup.NAME]``: its rows, and what planning may know of it."""
         parts, columns = name_of(name), self.columns(body, at, settings)
         fetch_keys, rows = body.get("fetch_keys"), body.get("rows")
-        if body.get("kind") == "http":  # its keys are what it is asked by, and its rows a member of the answer
+        if body.get("kind") == "http":  # its keys are those of a request, and its rows a member of the answer
             body, fetch_keys, rows = {k: v for k, v in body.items() if k != "keys"}, fetch_keys or [body["keys"]], None
         keys = [
             *self.keys(body, "keys", columns, at, settings),
@@ -255,7 +255,7 @@ def _cell(text: str) -> str | None:
 
 
 def _fits(text: str, type_: SqlType) -> bool:
-    """Whether a text reads as a value of a type, as far as Python can tell."""
+    """Whether a text reads as a value of a type, as Python parses it."""
     try:
         if type_.integral:
             int(text)

@@ -271,7 +271,7 @@ class Resolver:
 
         found = type_of(tree, known, ntz=self.catalog.settings.timestamp_ntz)  # type: ignore[arg-type]
         if found and found.name == "interval" and not is_reference(tree):
-            return None  # from which field to which is Spark's to tell
+            return None  # only Spark knows from which field to which
         return found
 
     def _scan(self, scan: Scan) -> Source:

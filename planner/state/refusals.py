@@ -19,7 +19,7 @@ def damaged(what: str, remedy: str = RESTORE) -> StateError:
 
 
 def two_runs(checkpoint: str) -> str:
-    """Say what to do about two runs on a checkpoint."""
+    """Describe what to do about two runs on a checkpoint."""
     return (
         f"runs on the checkpoint {checkpoint}, so this run ends: two would write over each other's state. Stop one of "
         "them, or give one query another checkpoint and another sink"

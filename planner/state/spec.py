@@ -220,7 +220,7 @@ def read_description(written: str, where: str) -> dict[str, Any]:
 
 
 def _other_plan(old: dict[str, Any], watermarks: dict[str, str], where: str) -> str:
-    """Say why the state of the same query, settings and schema holds other rows than the query would store now."""
+    """Explain why the state of the same query, settings and schema holds other rows than the query would store now."""
     was, version = old.get("watermarks"), old.get("version")
     if isinstance(was, dict) and was != watermarks:
         names = [n for n in {**was, **watermarks} if was.get(n) != watermarks.get(n)]

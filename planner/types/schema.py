@@ -133,7 +133,7 @@ class SqlType:
 
 @dataclass(frozen=True)
 class Deferred(Generic[T]):
-    """A fact about column ``number`` of a query, which is found when a rule needs it; ``find`` may ask Spark."""
+    """A fact about column ``number`` of a query, found when a rule needs it; ``find`` may send a request to Spark."""
 
     query: object
     number: int

@@ -61,7 +61,7 @@ class EstimatedQuery:
 
     @property
     def products(self) -> tuple[Product, ...]:
-        """The products of totals whose sums over clusters give all intervals, and tell which values are NULL."""
+        """The products of totals whose sums over clusters give all intervals, and show which values are NULL."""
         trees = [column.tree for column in self.columns if column.tree is not None]
         present = ((n,) for column in self.columns for n in column.present)
         return tuple(dict.fromkeys((*products_of(((ROWS,), *(totals_in(tree) or () for tree in trees))), *present)))

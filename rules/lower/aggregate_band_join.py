@@ -232,7 +232,7 @@ class _Planning:
             ctx.choose("pairs, since the lengths of intervals are not known", "running sums")
             return None
         count = sum(c.count for c in lengths)
-        # What intervals alone tell is the most that can be: points may lie elsewhere.
+        # The estimate from intervals alone is an upper bound: points may lie elsewhere.
         if here is None or _matches(lengths, None) * here < least:
             self._give_up(None if here is None else _matches(lengths, None) * here, count)
             return None

@@ -18,7 +18,7 @@ def lower_band_window(node: BandWindow, ctx: Context) -> Logical | Rewriting:
     """Compute aggregates over a band of the same table with RANGE windows, without a join.
 
     A window sorts all rows of the source, each once.  A join looks at every pair of rows with equal keys; it wins only
-    where there are few rows, or few to ask about, or no keys that spread them over tasks.
+    where there are few rows, or few with an answer, or no keys that spread them over tasks.
     """
     reason = None if ctx.force else next(filter(None, (_why_not(source, ctx) for source in node.sources)), None)
     if reason:

@@ -28,7 +28,7 @@ from dovetail.rules.rule import rule
 def lower_lookup_join(join: LookupJoin, ctx: Context) -> LookupPhysical:
     """Fetch the rows for the keys of the left side, and let Spark join with them.
 
-    A hint may ask that equal keys meet in one task.  A table that is small, or of which most rows are needed, is read
+    A hint may put equal keys into one task.  A table that is small, or of which most rows are needed, is read
     whole, a share in each task, where its source can do that.
     """
     table = ctx.names.lookup(join.scan)

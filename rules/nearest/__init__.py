@@ -1,1 +1,1 @@
-"""Joins of which a query needs only the nearest pair of each left row: the conditions, and the idioms that say so."""
+"""Joins of which a query needs only the nearest pair of each left row: the conditions, and the idioms for them."""

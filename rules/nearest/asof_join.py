@@ -73,7 +73,7 @@ def _with_merged(
 ) -> tuple[tuple[ShownRelation, ...], tuple[ShownRelation, ...]]:
     """The relations under USING: its columns stand first, and only on the left.
 
-    Raises ``Refused`` where another order or the right column is asked for.
+    Raises ``Refused`` where the query needs another order, or the right column.
     """
     fold = ctx.names.fold
     names = [fold(column_ref(Scalar(name).tree).parts[0]) for name in join.using]

@@ -125,7 +125,7 @@ def nearest_version(
 
 
 def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:
-    """Read the column of a subquery that says when the next version begins."""
+    """Read the column of a subquery that returns when the next version begins."""
     window, has_end = tree, False
     if isinstance(tree, exp.Coalesce):
         window, has_end = tree.this, True

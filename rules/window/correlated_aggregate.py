@@ -211,7 +211,7 @@ class _Reader:
         check_aggregates(item)
         call = WindowColumn(self.ctx.fresh("w"), item.text)
         strict = not item.tree.find(exp.Count, exp.Coalesce, exp.Null) and null_rejecting(self.scalar)
-        # A subquery may be NULL as far as Spark can tell; a count beside a row may not.
+        # Spark takes a subquery for nullable, and a count next to a row for not nullable.
         never_null = isinstance(self.scalar.tree, exp.Alias) and item.tree.find(exp.Count, exp.Coalesce)
         shown = f"nullif({call.name}, NULL)" if never_null else call.name
         return (call,), self.scalar.text.replace(f"{HOLE}0", shown), strict

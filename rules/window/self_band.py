@@ -155,7 +155,7 @@ class Pair:
     def read(self, conjuncts: tuple[Scalar, ...]) -> SelfBand | None:
         """Read the band of a row from its conditions; None if no comparison bounds both sides.
 
-        Raises ``Refused`` with the reason where a window cannot tell.
+        Raises ``Refused`` with the reason where a window cannot compute it.
         """
         keys: list[str] = []
         needed: list[str] = []
