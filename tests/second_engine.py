@@ -9,6 +9,7 @@ dialects.  One that is a fault of Spark belongs into docs/where-spark-is-wrong.m
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from sqlglot import exp, parse_one
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_OFFSET = re.compile(r"(?<=\d\d:\d\d:\d\d)(\.\d+)?[+-]\d\d(:\d\d)*$")
 FILE = os.environ.get("DOVETAIL_SECOND_ENGINE", "")
 
 
@@ -41,7 +43,8 @@ def note_difference(session: SparkSession, query: str, rows: Counter[tuple[Any, 
         ours = _normal(rows)
         lines = [query, f"  Spark alone: {_some(ours - theirs)}", f"  DuckDB alone: {_some(theirs - ours)}"]
         if ours != theirs:
-            lines += [f"  {name}: {table.to_pylist()[:40]}" for name, table in tables.items()]
+            texts = {name: duck.sql(f"SELECT COLUMNS(*)::VARCHAR FROM {name}").fetchall() for name in tables}
+            lines += [f"  {name}: {some}" for name, some in texts.items()]
         with Path(FILE).open("a") as file:
             file.write("\n".join(lines) + "\n\n" if ours != theirs else "same\n")
 
@@ -58,8 +61,8 @@ def _value(text: str | None) -> Any:
     if text is None:
         return None
     with suppress(ValueError):
-        return f"{float(text) + 0.0:.10g}"
-    return text.removesuffix("+00")
+        return f"{float(text) + 0.0:.5g}"  # the digits of a FLOAT
+    return _OFFSET.sub(r"\1", text)
 
 
 def _some(rows: Counter[tuple[Any, ...]]) -> str:
