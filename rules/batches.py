@@ -20,6 +20,7 @@ from dovetail.rules.normalize.carry_filters import carry_filters
 from dovetail.rules.normalize.exists_to_join import exists_to_join
 from dovetail.rules.normalize.inline_views import inline_views
 from dovetail.rules.normalize.lateral_to_join import lateral_to_join
+from dovetail.rules.normalize.named_windows import named_windows
 from dovetail.rules.normalize.pipes import pipes
 from dovetail.rules.normalize.plain_relations import plain_relations
 from dovetail.rules.normalize.predicates import predicates
@@ -54,6 +55,7 @@ BATCHES = (
         (
             pipes,
             inline_views,
+            named_windows,
             plain_relations,
             predicates,
             using_to_on,

@@ -91,6 +91,28 @@ def without_default(
     return small, large, None
 
 
+def from_extremes(small: exp.Expression, large: exp.Expression) -> tuple[EndlessComparison, ...]:
+    """What follows from ``greatest(a, b) ≤ least(c, d)``: ``a ≤ c OR a IS NULL OR c IS NULL``, and so on.
+
+    Both functions leave out NULL.  Empty where there is neither of them.
+    """
+    smalls, larges = _arguments(small, exp.Greatest), _arguments(large, exp.Least)
+    if len(smalls) == len(larges) == 1:
+        return ()
+    return tuple(
+        EndlessComparison(
+            exp.LTE(this=a.copy(), expression=b.copy()), (a,) * (len(smalls) > 1) + (b,) * (len(larges) > 1)
+        )
+        for a in smalls
+        for b in larges
+    )
+
+
+def _arguments(tree: exp.Expression, function: type[exp.Func]) -> list[exp.Expression]:
+    call = without_parentheses(tree)
+    return [call.this, *call.expressions] if isinstance(call, function) else [tree]
+
+
 def _disjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
     inner = without_parentheses(tree)
     if isinstance(inner, exp.Or):

@@ -5,9 +5,9 @@ an expression that is not a sum.  One leaf on one side of the join against a sum
 leaf, its *point*; a lower and an upper bound of the same point are a *band*, and so are two upper bounds, one on a leaf
 of either side.
 
-NULL may stand for no end: ``p.x < i.hi OR i.hi IS NULL``, ``p.x <= coalesce(i.hi, p.x)``.  Such a bound is read so that
-NULL on either side of the comparison passes, which is true of more pairs than the condition.  A condition on the row of
-an end may as well: ``p.x < i.hi OR i.is_current``.
+NULL may stand for no end: ``p.x < i.hi OR i.hi IS NULL``, ``p.x <= coalesce(i.hi, p.x)``, ``greatest(a.lo, b.lo) <
+least(a.hi, b.hi)``.  Such a bound is read so that NULL on either side of the comparison passes, which is true of more
+pairs than the condition.  A condition on the row of an end may as well: ``p.x < i.hi OR i.is_current``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dovetail.planner.band.comparisons import (
     EndlessComparison,
     comparisons,
     endless_comparison,
+    from_extremes,
     looks_like_band,
     without_abs,
     without_default,
@@ -84,6 +85,9 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
         guarded = isinstance(compared.this, exp.Abs) or isinstance(compared.expression, exp.Abs)
         for operands in comparisons(compared):
             try:
+                if not endless and "both" in map(scope.side, operands) and (implied := from_extremes(*operands)):
+                    bounds += _read_implied(implied, conjunct, behind)
+                    continue
                 small, large, default = without_default(*operands)
                 open_end = endless or default
                 if apart := [] if open_end else differences(small, large, behind):
@@ -111,6 +115,15 @@ def _read_differences(apart: list[Difference], conjunct: Scalar, scope: Conditio
             reason = no
     if not found:
         raise reason
+    return found
+
+
+def _read_implied(implied: tuple[EndlessComparison, ...], conjunct: Scalar, scope: ConditionScope) -> list[_Bound]:
+    """The bounds of comparisons that follow from a conjunct, each of which NULL passes."""
+    found = []
+    for one in implied:
+        ((small, large),) = comparisons(one.comparison)
+        found += [_endless(b, one, scope) for b in _read_bounds(small, large, conjunct, scope, guarded=False)]
     return found
 
 

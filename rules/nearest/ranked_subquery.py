@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.ranking import Ranking
-from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
@@ -58,8 +57,8 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
         return None
     for item in inner.project.items:
         check_deterministic(item, lambda tree: ctx.volatile_call(tree, inner.tree))
-    if isinstance(relation, Scan) and not _is_read_once(relation, ctx) and ctx.nonrepeatable_reason(inner.tree):
-        return None  # its other readers would see other rows
+    if isinstance(relation, Scan) and ctx.nonrepeatable_reason(inner.tree):
+        return None  # other readers of the name would see other rows
     scope = ctx.scope(block.tree)
     if len(scope.sources) != 1:
         return None
@@ -67,9 +66,3 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     partition = tuple(expression_inside(part, scope, columns) for part in ranking.partition)
     order = tuple(replace(key, expression=expression_inside(key.expression, scope, columns)) for key in ranking.order)
     return RankedSubquery(relation, inner, replace(ranking, partition=partition, order=order), scope, columns)
-
-
-def _is_read_once(scan: Scan, ctx: Context) -> bool:
-    """Whether the statement has the name of a definition of WITH only where it is defined and where it is read."""
-    tokens, name = tokenize(ctx.statement), ctx.names.fold(scan.name[-1])
-    return sum(ctx.names.fold(tokens[n].text) == name for n in range(len(tokens))) == 2
