@@ -122,7 +122,7 @@ def _read_implied(implied: tuple[EndlessComparison, ...], conjunct: Scalar, scop
     """The bounds of comparisons that follow from a conjunct, each of which NULL passes."""
     found = []
     for one in implied:
-        ((small, large),) = comparisons(one.comparison)
+        small, large = one.comparison.this, one.comparison.expression
         found += [_endless(b, one, scope) for b in _read_bounds(small, large, conjunct, scope, guarded=False)]
     return found
 
