@@ -123,7 +123,8 @@ def _read_implied(implied: tuple[EndlessComparison, ...], conjunct: Scalar, scop
     found = []
     for one in implied:
         small, large = one.comparison.this, one.comparison.expression
-        found += [_endless(b, one, scope) for b in _read_bounds(small, large, conjunct, scope, guarded=False)]
+        if bounds := _read_bounds(small, large, conjunct, scope, guarded=False):
+            found += _endless(bounds, one, scope)
     return found
 
 
