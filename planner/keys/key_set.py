@@ -142,7 +142,7 @@ class KeyScheme:
 
     def __str__(self) -> str:
         text = " AND ".join(conjunct.shown for conjunct in self.conjuncts)
-        return f"{text} with bins" if self.with_bands else text
+        return f"{text}, with bins" if self.with_bands else text
 
     def key_sets(self, side: Side) -> tuple[KeySet, ...]:
         """The key sets of a side, one for each branch."""

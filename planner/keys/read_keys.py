@@ -14,6 +14,7 @@ conditions of one side, its rows are copied to ``_SPREAD`` keys, so that those o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from sqlglot import exp
@@ -36,24 +37,36 @@ _MOST_BRANCHES = 8
 _SIDES: tuple[Side, Side] = ("left", "right")
 
 
-def read_keys(conjunct: Scalar, scope: ConditionScope, *, bands: bool = False) -> KeyScheme | None:
-    """Return the keys of a conjunct; None if it is no OR, and no test of an array or a prefix.
+def read_keys(conjunct: Scalar, scope: ConditionScope) -> tuple[KeyScheme, ...]:
+    """Return the keys of a conjunct; none if it is no OR, and no test of an array or a prefix.
 
-    A band has keys in a branch of an OR; one that stands alone is a band join.  ``bands``: with those of bands in
-    branches that have an equality as well.
-
-    Raises ``Refused`` for an OR of which one branch may hold for rows that share no key.
+    A band has keys in a branch of an OR; one that stands alone is a band join.  Where a branch has an equality as well,
+    a second scheme has the keys of both.  Raises ``Refused`` for an OR of which one branch may hold for rows that share
+    no key.
     """
     if conjunct.plans or not (tree := conjunct.known) or scope.side(tree) != "both":
-        return None
+        return ()
     branches = list(_branches(tree, scope))
     if len(branches) == 1:
         several = _read_several(branches[0], scope)
-        return KeyScheme((conjunct,), (_times((KeySet(), KeySet()), several),)) if several else None
-    found = tuple(one for branch in branches for one in _read_branch(branch, tree, scope, bands=bands))
+        return (KeyScheme((conjunct,), (_times((KeySet(), KeySet()), several),)),) if several else ()
+    found = _read_branches(branches, tree, scope)
+    schemes = [KeyScheme((conjunct,), found)]
+    if any(looks_like_bounds(flat(branch, exp.And)) for branch in branches):
+        with suppress(Refused):
+            both = _read_branches(branches, tree, scope, bands=True)
+            schemes += [KeyScheme((conjunct,), both, with_bands=True)] if both != found else []
+    return tuple(schemes)
+
+
+def _read_branches(
+    branches: list[exp.Expression], whole: exp.Expression, scope: ConditionScope, *, bands: bool = False
+) -> tuple[Branch, ...]:
+    """The branches of an OR with their keys; ``bands``: with those of bands beside an equality."""
+    found = tuple(one for branch in branches for one in _read_branch(branch, whole, scope, bands=bands))
     if len(found) > _MOST_BRANCHES:
         raise Refused(f"it has {len(found)} branches, and each would copy every row")
-    return KeyScheme((conjunct,), found, bands)
+    return found
 
 
 def looks_like_keys(conjunct: Scalar) -> bool:

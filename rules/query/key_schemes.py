@@ -35,10 +35,7 @@ def read_key_schemes(join: Join, ctx: Context) -> tuple[tuple[KeyScheme, ...], t
         if found and conjunct in found[0].conjuncts:
             continue
         try:
-            for bands in (False, True):
-                scheme = read_keys(conjunct, _behind(scope, join, number), bands=bands)
-                if scheme and (not bands or scheme.branches != found[-1].branches):
-                    found.append(scheme)
+            found += read_keys(conjunct, _behind(scope, join, number))
         except Refused as no:
             refused.append((conjunct, no))
     return tuple(found), tuple(refused)

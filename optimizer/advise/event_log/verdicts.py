@@ -116,7 +116,7 @@ def _read_keys(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[Ke
     for conjunct in filter(looks_like_keys, conjuncts):
         try:
             if keys := read_keys(conjunct, scope):
-                return keys, refusals
+                return keys[0], refusals
         except Refused as no:
             refusals += (Refused(f"{conjunct.shown}: {no.reason}"),)
     return None, refusals
