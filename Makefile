@@ -14,7 +14,7 @@ PART ?= 1/1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions bench clean java python
+.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ crash-test: java $(STAMP) ## joins of streams, killed 50 times, KILLS=… anothe
 
 test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark; VERSIONS="3.5.9 4.0.5"
 	$(BIN)/python tests/versions.py $(VERSIONS)
+
+test-tables: java $(STAMP) ## Delta Lake and Iceberg by jars from Maven: their own features, golden cases; PART=1/8
+	$(BIN)/python tests/tables/run.py features goldens $(PART)
+
+test-kafka: java $(STAMP) ## joins of Kafka topics, on a broker that the test starts, by jars from Maven
+	$(BIN)/python tests/tables/run.py kafka
 
 .PHONY: docs docs-serve
 docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded

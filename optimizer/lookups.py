@@ -17,6 +17,7 @@ from dovetail.planner.expr.tokens import Tokens, tokenize
 from dovetail.planner.logical import Logical, Scan
 from dovetail.planner.sql.lookup_views import lookups_of
 from dovetail.rules.batches import RULES
+from dovetail.rules.query.time_travel import can_spark_travel
 
 _AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")
 
@@ -103,7 +104,8 @@ def _make_unknown_table_error(plan: Plan, catalog: Catalog) -> QueryError | None
             column = next(iter(node.as_of.columns), None)
         except Unsupported:
             continue
-        if column is not None or node.as_of.shown.upper() == "PROCTIME()":
+        travels = column is not None and can_spark_travel(node, catalog)
+        if (column is not None and not travels) or node.as_of.shown.upper() == "PROCTIME()":
             near = _suggest_name(node.name[-1], catalog)
             reason = (
                 f"{node.text} is neither a lookup nor a table with versions; {near}register it with register_lookup, "

@@ -10,6 +10,7 @@ from typing import Any
 from dovetail.golden_plans.case import Case
 from dovetail.golden_plans.planned import catalog_of
 from dovetail.optimizer.plan import Plan
+from dovetail.planner.catalog import Settings
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Project
 from dovetail.planner.logical.base import Logical
@@ -42,6 +43,17 @@ def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:
     return with_tables(unhinted, tables, Resolver(catalog, {}).lookup)
 
 
+def set_settings(session: Any, settings: Settings) -> None:
+    """Give a session the settings of a catalog file."""
+    session.conf.set("spark.sql.ansi.enabled", str(settings.ansi).lower())
+    session.conf.set("spark.sql.caseSensitive", str(settings.case_sensitive).lower())
+    session.conf.set("spark.sql.session.timeZone", settings.time_zone)
+    session.conf.set("spark.sql.join.asofJoin.enabled", str(settings.asof_join).lower())
+    session.conf.set("spark.sql.crossJoin.enabled", str(settings.nearest_by).lower())
+    session.conf.set("spark.sql.timestampType", f"TIMESTAMP_{'NTZ' if settings.timestamp_ntz else 'LTZ'}")
+    session.conf.set("spark.sql.ansi.relationPrecedence", str(settings.commas_last).lower())
+
+
 def golden_sessions(spark: Any) -> Iterator[Callable[[Case, str], Any]]:
     """Yield what gives each case the session of its catalog, in either execution; drops the databases afterwards."""
     sessions: dict[tuple[Path, str], Any] = {}
@@ -50,14 +62,7 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case, str], Any]]:
     def prepare(catalog: CatalogFile, execution: str) -> Any:
         session = spark.newSession()
         execute(session, execution)
-        session.conf.set("spark.sql.ansi.enabled", str(catalog.settings.ansi).lower())
-        session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
-        session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
-        session.conf.set("spark.sql.join.asofJoin.enabled", str(catalog.settings.asof_join).lower())
-        session.conf.set("spark.sql.crossJoin.enabled", str(catalog.settings.nearest_by).lower())
-        ntz = "NTZ" if catalog.settings.timestamp_ntz else "LTZ"
-        session.conf.set("spark.sql.timestampType", f"TIMESTAMP_{ntz}")
-        session.conf.set("spark.sql.ansi.relationPrecedence", str(catalog.settings.commas_last).lower())
+        set_settings(session, catalog.settings)
         for table in catalog.tables:
             *database, name = table.name[-2:]
             for part in database:

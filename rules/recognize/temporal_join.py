@@ -11,10 +11,11 @@ from dovetail.planner.logical.placeholder import alias_of
 from dovetail.planner.logical.versions import Validity, VersionedTable
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs, Wanted
+from dovetail.rules.query.time_travel import can_spark_travel
 from dovetail.rules.query.version_keys import missing_keys, why_missing
 from dovetail.rules.rule import rule
 
-_NOW = ("PROCTIME()", "CURRENT_TIMESTAMP")
+_NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")
 _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
 
 
@@ -73,14 +74,19 @@ def _nearest(join: Join, time: str, since: str, ctx: Context) -> NearestJoin | N
 
 
 def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
-    """The time as SQL; None for a constant, which is Spark's own time travel."""
+    """The time as SQL; None for a constant, which is Spark's own time travel.
+
+    The present time is a constant as well, for a table that Spark can read as of it.
+    """
     assert scan.as_of is not None
     time = scan.as_of.text
     if scan.as_of.shown.upper().replace(" ", "") in _NOW:
-        return "current_timestamp()"
+        return None if can_spark_travel(scan, ctx.catalog) else "current_timestamp()"
     try:
         columns = scan.as_of.columns
     except Unsupported as no:
+        if can_spark_travel(scan, ctx.catalog):
+            return None
         ctx.fail(no.reason, scan.as_of.place)
     if not columns:
         return None
@@ -91,5 +97,7 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
         except UnknownName as no:
             if len(columns) == 1 and column.parts[-1].lower().replace("_", "") in _PROCESSING_TIMES:
                 return "current_timestamp()"
+            if can_spark_travel(scan, ctx.catalog):
+                return None
             ctx.fail(f"{scan.as_of.shown}: {no}", scan.as_of.place)
     return time

@@ -1,0 +1,8 @@
+"""Differences that are the format's or Spark's own, with the reason."""
+
+from __future__ import annotations
+
+KNOWN: dict[str, str] = {}
+"""By words of what is tried: a pattern of what is seen."""
+NOT_EQUAL: dict[tuple[str, str], str] = {}
+"""By format and golden case: why its plan is not that over Parquet."""
