@@ -60,14 +60,19 @@ def is_unchanged(session: SparkSession, name: tuple[str, ...], then: TableIdenti
     if now.tables != then.tables or not then.settings:
         return False
     try:
-        plan = _analyze_with(session._jsparkSession.cloneSession(), name, then.settings, now.settings)
-    except Py4JError:
+        plan = _analyze_with(session, name, then.settings, now.settings)
+    except (Py4JError, PySparkException):
         return False
     return TableIdentity(plan, now.tables).is_same(then)
 
 
-def _analyze_with(java: Any, name: tuple[str, ...], settings: dict[str, str], current: dict[str, str]) -> Any:
-    """Return the analyzed plan of a table, under other settings than the current ones of a JVM session."""
+def _analyze_with(
+    session: SparkSession, name: tuple[str, ...], settings: dict[str, str], current: dict[str, str]
+) -> Any:
+    """Return the analyzed plan of a table, under other settings than the current ones of a session."""
+    java = session._jsparkSession.cloneSession()
+    java.catalog().setCurrentCatalog(session.catalog.currentCatalog())  # which a clone does not have
+    java.catalog().setCurrentDatabase(session.catalog.currentDatabase())
     conf = java.sessionState().conf()
     for key in current.keys() - settings.keys():
         conf.unsetConf(key)

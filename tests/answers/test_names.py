@@ -64,6 +64,25 @@ def test_two_tables_of_a_catalog_that_tells_letters_apart(own: SparkSession) -> 
         assert_same(own, text, opt.plan(text))
 
 
+def test_a_table_of_the_current_catalog_whose_columns_change(own: SparkSession) -> None:
+    """A copy of the session, in which the table is analyzed again, would look for it in Spark's own catalog."""
+    prefix = "spark.sql.catalog.current"
+    own.conf.set(prefix, "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
+    own.conf.set(f"{prefix}.url", "jdbc:derby:memory:current;create=true")
+    own.conf.set(f"{prefix}.driver", "org.apache.derby.jdbc.EmbeddedDriver")
+    own.sql("CREATE NAMESPACE IF NOT EXISTS current.n")
+    own.sql("USE current.n")
+    try:
+        own.sql("CREATE TABLE kk AS SELECT id, id AS v FROM range(4)")
+        opt = Optimizer(own, FORCE)
+        opt.declare_key("kk", ["id"])
+        check(opt, counts=True)
+        own.sql("ALTER TABLE kk ADD COLUMN w INT")
+        check(opt, counts=False)
+    finally:
+        own.sql("USE spark_catalog.default")
+
+
 def test_names_of_with_in_a_session_that_tells_letters_apart(own: SparkSession) -> None:
     own.sql("SELECT id, id % 2 AS k, id AS v FROM range(8)").createOrReplaceTempView("x")
     text = (
