@@ -148,12 +148,9 @@ def deleted(opt: Optimizer, form: str) -> Iterator[tuple[str, str]]:
     if not seen:
         yield "rows deleted by vectors", "the files have no deletion vectors"
         return
-    for kind in ("", "LEFT", "FULL", "LEFT ANTI"):
-        columns = "p.id" if kind == "LEFT ANTI" else "p.id, i.id AS i"
-        text = f"SELECT {columns} FROM p {kind} JOIN i ON {BAND}"
-        seen_rows = outcome(opt, text)
-        yield f"rows deleted by vectors, {kind or 'INNER'}", seen_rows
-    yield "rows deleted by vectors, earlier", "" if before == rows(opt.session.sql(NOW)) else REWRITTEN
+    for kind in ("", "LEFT", "FULL"):
+        text = NOW.replace("JOIN", f"{kind} JOIN")
+        yield f"rows deleted by vectors, {kind or 'INNER'}", outcome(opt, text, differs_from=before)
 
 
 def _deletions(opt: Optimizer, form: str) -> int:
