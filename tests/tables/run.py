@@ -25,7 +25,7 @@ from versions import environment
 
 HERE = Path(__file__).parent
 JARS = {DELTA: DELTA_JAR, ICEBERG: ICEBERG_JAR}
-RIGHT = ("rewritten", "as written")
+RIGHT, SKIPPED = ("rewritten", "as written"), "not run"
 
 
 def main(words: list[str]) -> int:
@@ -54,7 +54,7 @@ def goldens(part: str) -> int:
     for form in JARS:
         cases = [line for line in lines[form] if "case" in line]
         if not cases:
-            wrong += len(lines[form])
+            wrong += any(line["what"] != SKIPPED for line in lines[form])
             print(form, *(line.get("seen") for line in lines[form]))
             continue
         for line in lines[form]:
@@ -88,7 +88,7 @@ def table(title: str, seen: dict[str, list[dict[str, Any]]]) -> int:
     wrong = 0
     for name in names:
         cells = [found[column].get(name, "–") for column in found]
-        wrong += sum(cell not in (*RIGHT, "–") and not is_known(name[1], cell) for cell in cells)
+        wrong += sum(name[1] != SKIPPED and cell not in (*RIGHT, "–") and not is_known(name[1], cell) for cell in cells)
         print(f"| {': '.join(name)} | " + " | ".join(cells) + " |")
     return wrong
 
@@ -104,7 +104,7 @@ def kafka() -> list[dict[str, Any]]:
     try:
         spark, broker = fetch(KAFKA_SOURCE, python), fetch(KAFKA_BROKER)
     except Missing as missing:
-        return [{"group": "kafka", "what": "not run", "seen": str(missing)}]
+        return [{"group": "kafka", "what": SKIPPED, "seen": str(missing)}]
     return run(python, "kafka_main.py", ",".join(map(str, spark)), ",".join(map(str, broker)))
 
 
@@ -114,7 +114,7 @@ def run_on_tables(form: str, program: str, *arguments: str) -> list[dict[str, An
     try:
         jars = fetch(JARS[form], python) if form in JARS else []
     except Missing as missing:
-        return [{"group": form, "what": "not run", "seen": str(missing)}]
+        return [{"group": form, "what": SKIPPED, "seen": str(missing)}]
     return run(python, program, form, ",".join(map(str, jars)), *arguments)
 
 
