@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAIRS = "SELECT x.id, y.v, y.note AS n FROM commented x JOIN commented y ON x.id = y.id"
-NEXT = """WITH r AS (SELECT id, v, note, row_number() OVER (ORDER BY id) AS n FROM commented WHERE id IS NOT NULL)
-SELECT x.id, y.v, y.note FROM r x JOIN r y ON y.n = x.n + 1 -- the next one"""
 LATEST = """SELECT x.id, y.note FROM commented x,
 LATERAL (SELECT y.note FROM commented y WHERE y.v <= x.v ORDER BY y.v DESC LIMIT 1) y"""
 
@@ -40,7 +38,7 @@ def _optimizer(session: SparkSession) -> Optimizer:
     return optimizer
 
 
-@pytest.mark.parametrize("query", [PAIRS, NEXT, LATEST])
+@pytest.mark.parametrize("query", [PAIRS, LATEST])
 @pytest.mark.parametrize("order", ["", "\nORDER BY x.v DESC, x.id", "\nORDER BY x.v DESC, x.id LIMIT 7"])
 def test_a_query(session: SparkSession, query: str, order: str) -> None:
     plan = _optimizer(session).plan(query + order)

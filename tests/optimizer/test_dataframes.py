@@ -257,7 +257,6 @@ def test_what_is_not_written_stays_above(opt: Optimizer, events: DataFrame, wind
         "below Generate": joined.select("ts", f.explode(f.array("lo", "hi")).alias("end")),
         "below Expand": joined.rollup("lo", "hi").agg(f.sum("ts"), f.grouping_id()),
         "below Sort": joined.sortWithinPartitions("ts"),
-        "below Repartition": joined.repartition(3).union(joined.select("*")).filter("ts > 4"),
         "below Offset": joined.orderBy("id", "lo").offset(4),
         "is not what its SQL would be": joined.groupBy("lo").pivot("hi", [3, 5]).agg(f.max("ts"), f.min("ts")),
         "": joined.select("ts", struct).withColumn("s", f.col("s").withField("n", f.lit(1)).dropFields("lo")),
@@ -267,6 +266,7 @@ def test_what_is_not_written_stays_above(opt: Optimizer, events: DataFrame, wind
         plan = opt.plan(frame)
         assert reason in " ".join(declined.reason for declined in plan.declined), plan.declined
         assert len(plan.text.split("JOIN")) >= 2
+    check(opt, joined.repartition(3).union(joined.select("*")).filter("ts > 4"))
     twice = joined.select("ts", f.explode(f.array("lo", "hi")).alias("lo")).join(windows, "lo").select(double("ts"))
     check(opt, twice, rewritten=None)
     renamed = joined.select("ts", f.explode(f.array("lo", "hi")).alias("lo"), f.col("id").alias("ts"))

@@ -168,7 +168,7 @@ def test_a_fault_anywhere_costs_nobody_a_query(session: SparkSession) -> None:
             reached.add(seam)
         if not plan.rewritten:
             assert plan.sql() == text, seam
-            assert plan.declined, seam
+            assert plan.declined or plan.rejection, seam
         elif text == BAND:
             assert_same(session, text, plan)
     assert len(reached) > 60, reached
