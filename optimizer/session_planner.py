@@ -192,7 +192,8 @@ class SessionPlanner:
             _ = plan.warnings  # computed here, where a fault is caught
             return plan
         except (Exception, PlanningTimeout) as error:
-            timed_out = isinstance(error, PlanningTimeout)
+            late = perf_counter() - start >= seconds  # Spark Connect raises an error of its own for a canceled call
+            timed_out = isinstance(error, PlanningTimeout) or (late and not is_user_error(error))
             self._is_warm |= timed_out
             if not timed_out and (self.options.strict or is_user_error(error)):
                 raise
