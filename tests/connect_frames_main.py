@@ -98,7 +98,10 @@ class Frames:
                 *("lo", f.row_number().over(by).alias("n"), f.lag("ts", 2, -1).over(by).alias("l")),
                 *(f.sum("ts").over(by.rowsBetween(-2, 1)), f.max("ts").over(Window.partitionBy(f.col("lo") % 3))),
             ),
-            "the first of each": joined.withColumn("n", f.row_number().over(by)).filter("n = 1").drop("n"),
+            "the first of each": joined.drop(windows.id)
+            .withColumn("n", f.row_number().over(by))
+            .filter("n = 1")
+            .drop("n"),
             "a window in SQL": joined.selectExpr("sum(ts) OVER (PARTITION BY lo) AS s", "ts"),
             "functions of values": joined.select(
                 f.transform(f.array("lo", "hi"), lambda x, n: x + n * f.col("ts")),
@@ -111,9 +114,10 @@ class Frames:
 
     def refused(self) -> dict[str, tuple[Any, str]]:
         """Those that come back as they are, with words of the reason."""
-        from pyspark.sql import Observation
+        from pyspark.sql import Observation, Window
 
         f, events, windows, joined = self.f, self.events, self.windows, self.joined
+        by = Window.partitionBy("lo").orderBy("ts", f.desc(events.id))
         stream = self.session.readStream.format("rate").load()
         observed = events.observe(Observation(), f.count("*").alias("n"))
         deep = joined
@@ -126,6 +130,10 @@ class Frames:
             "a subquery": (joined.selectExpr("(SELECT 1) AS one"), "a subquery"),
             "no join": (events, "has no join"),
             "SQL": (self.session.sql("SELECT * FROM range(3) a JOIN range(4) b ON a.id <= b.id"), "opt.sql()"),
+            "the first of each, two columns of one name": (
+                joined.withColumn("n", f.row_number().over(by)).filter("n = 1").drop("n"),
+                "Spark plans it otherwise",
+            ),
             "a hint": (joined.hint("broadcast"), "below hint"),
             "partitions": (joined.sortWithinPartitions("ts"), "below sort"),
             "a place": (joined.withColumn("p", f.spark_partition_id()), "another plan"),
