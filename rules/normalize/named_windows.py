@@ -25,13 +25,13 @@ def named_windows(node: Project, ctx: Context) -> Project | None:
     parts = t.split(0, len(t))
     if any(t.word(lo + 2) != "(" for lo, _ in parts):
         return None  # a second name of a window
-    definitions = {ctx.names.fold(t[lo].text): t.slice(lo + 2, hi) for lo, hi in parts}
+    definitions = {t[lo].text: t.slice(lo + 2, hi) for lo, hi in parts}
     conditions = qualify.condition if qualify else ()
     sort = unwrap(ctx.above) if ctx.above else None
-    if isinstance(sort, Sort) and any(_uses(tokenize(key.text), definitions, ctx) for key in sort.keys):
+    if isinstance(sort, Sort) and any(_uses(tokenize(key.text), definitions) for key in sort.keys):
         return None  # the clause has to stay
     items, conditions = (
-        tuple(_with_windows(one, definitions, ctx) for one in scalars) for scalars in (node.items, conditions)
+        tuple(_with_windows(one, definitions) for one in scalars) for scalars in (node.items, conditions)
     )
     if not any(map(_ranks, items)) and not any(map(read_ranking_test, conditions)):
         return None
@@ -43,18 +43,18 @@ def _ranks(item: Scalar) -> bool:
     return read_ranking(item) is not None or read_first_value(item) is not None
 
 
-def _uses(t: Tokens, definitions: dict[str, str], ctx: Context) -> list[int]:
-    """Where a text has OVER before one of the names."""
+def _uses(t: Tokens, definitions: dict[str, str]) -> list[int]:
+    """Where a text has OVER before one of the names, whose case counts."""
     names = ((i, t[i + 2 if t.word(i + 1) == "(" else i + 1].text) for i in range(len(t) - 1) if t.word(i) == "OVER")
-    return [i for i, name in names if ctx.names.fold(name) in definitions]
+    return [i for i, name in names if name in definitions]
 
 
-def _with_windows(scalar: Scalar, definitions: dict[str, str], ctx: Context) -> Scalar:
+def _with_windows(scalar: Scalar, definitions: dict[str, str]) -> Scalar:
     t = tokenize(scalar.text)
     text = scalar.text
-    for i in reversed(_uses(t, definitions, ctx)):
+    for i in reversed(_uses(t, definitions)):
         in_brackets = t.word(i + 1) == "("
         name = t[i + 2 if in_brackets else i + 1]
         end = t[t.match[i + 1]].end if in_brackets else name.end
-        text = f"{text[: t[i + 1].start]}{definitions[ctx.names.fold(name.text)]}{text[end:]}"
+        text = f"{text[: t[i + 1].start]}{definitions[name.text]}{text[end:]}"
     return scalar if text == scalar.text else replace(scalar, text=text, whole=None)
