@@ -7,7 +7,7 @@ from dataclasses import replace
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.ranking import read_first_value, read_ranking, read_ranking_test
 from dovetail.planner.expr.tokens import Tokens, tokenize
-from dovetail.planner.logical import Filter, Project, Sort, Windows
+from dovetail.planner.logical import Filter, Project, Windows
 from dovetail.planner.tree import unwrap
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
@@ -15,7 +15,10 @@ from dovetail.rules.rule import rule
 
 @rule(Project, streams="one")
 def named_windows(node: Project, ctx: Context) -> Project | None:
-    """Write ``rank() OVER w … WINDOW w AS (ORDER BY x)`` as ``rank() OVER (ORDER BY x)``, for the nearest rows."""
+    """Write ``rank() OVER w … WINDOW w AS (ORDER BY x)`` as ``rank() OVER (ORDER BY x)``, for the nearest rows.
+
+    ORDER BY cannot use the names: Spark finds them in the select list and in QUALIFY alone.
+    """
     above = unwrap(node.child)
     qualify = above if isinstance(above, Filter) and above.clause == "QUALIFY" else None
     windows = unwrap(qualify.child) if qualify else above
@@ -27,9 +30,6 @@ def named_windows(node: Project, ctx: Context) -> Project | None:
         return None  # a second name of a window
     definitions = {t[lo].text: t.slice(lo + 2, hi) for lo, hi in parts}
     conditions = qualify.condition if qualify else ()
-    sort = unwrap(ctx.above) if ctx.above else None
-    if isinstance(sort, Sort) and any(_uses(tokenize(key.text), definitions) for key in sort.keys):
-        return None  # the clause has to stay
     items, conditions = (
         tuple(_with_windows(one, definitions) for one in scalars) for scalars in (node.items, conditions)
     )
