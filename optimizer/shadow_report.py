@@ -19,14 +19,20 @@ class ShadowStatement:
     records: tuple[Record, ...]
 
     @property
+    def planned(self) -> tuple[Record, ...]:
+        """Its plannings; the other lines are failures of its rewriting."""
+        return tuple(r for r in self.records if r.text("outcome") != "failed")
+
+    @property
     def last(self) -> Record:
-        """Its last planning."""
-        return next((r for r in reversed(self.records) if r.text("outcome") != "failed"), self.records[-1])
+        """Its last planning that found a rewriting, since a switch may be off in a later run; else its last one."""
+        planned = self.planned or self.records
+        return next((r for r in reversed(planned) if r.rules), planned[-1])
 
     @property
     def runs(self) -> int:
         """How often it was planned."""
-        return sum(r.text("outcome") != "failed" for r in self.records)
+        return len(self.planned)
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -36,7 +42,7 @@ class ShadowStatement:
     @property
     def savings(self) -> Savings:
         """The estimated gain of all runs together."""
-        return Savings(*(_total(r.number(n) for r in self.records) for n in ("seconds_saved", "pairs_saved")))
+        return Savings(*(_total(r.number(n) for r in self.planned) for n in ("seconds_saved", "pairs_saved")))
 
     @property
     def planning_seconds(self) -> float:

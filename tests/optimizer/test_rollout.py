@@ -16,7 +16,7 @@ from dovetail import Optimizer, OptionError, Options, StatementEvent
 from dovetail.optimizer.driver import drive
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.shadow_report import ShadowReport
-from dovetail.optimizer.statement_log import append, read_log
+from dovetail.optimizer.statement_log import Record, append, read_log
 from dovetail.planner.errors import InputError
 from dovetail.planner.explain.records import Declined
 from sessions import with_points_and_intervals
@@ -249,3 +249,17 @@ def test_rules_stop_at_the_deadline() -> None:
     logical, _ = from_sql(BAND, catalog.settings)
     with pytest.raises(PlanningTimeout), time_limit(0.0):
         drive(logical, catalog, FORCED)
+
+
+def test_a_later_run_that_is_switched_off_hides_no_rewriting() -> None:
+    def record(time: str, outcome: str, rules: list[str], **values: object) -> Record:
+        return Record({"hash": "8a3f2c11", "time": time, "outcome": outcome, "rules": rules, **values})
+
+    lines = (
+        record("1", "shadow", ["band_join"], seconds_saved=2.0),
+        record("2", "failed", ["band_join"], seconds_saved=2.0, error="too large"),
+        record("3", "as written", []),
+    )
+    report = ShadowReport.of(lines)
+    (statement,) = report.rewritten
+    assert (statement.runs, statement.savings.seconds, statement.errors) == (2, 2.0, ("too large",))
