@@ -119,8 +119,16 @@ def _read_differences(apart: list[Difference], conjunct: Scalar, scope: Conditio
 
 
 def _read_implied(implied: tuple[EndlessComparison, ...], conjunct: Scalar, scope: ConditionScope) -> list[_Bound]:
-    """The bounds of comparisons that follow from a conjunct, each of which NULL passes."""
+    """The bounds of comparisons that follow from a conjunct, each of which NULL passes.
+
+    They follow if the arguments of a function are compared as they are: Spark casts them to one type first, and a
+    BIGINT may be rounded, or compared as a text.
+    """
     found = []
+    for part in ("this", "expression"):
+        types = {type_of(one.comparison.args[part], scope.type_of) for one in implied}
+        if len(types) > 1 and not all(type_ and type_.integral for type_ in types):
+            raise Refused("it compares values of different types by greatest() or least(); cast them to one type")
     for one in implied:
         small, large = one.comparison.this, one.comparison.expression
         if bounds := _read_bounds(small, large, conjunct, scope, guarded=False):

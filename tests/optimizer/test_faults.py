@@ -187,6 +187,13 @@ def test_the_rows_are_those_of_spark(session: SparkSession, monkeypatch: pytest.
     assert opt.verify(BAND).same
 
 
+def test_an_error_after_the_time_limit_is_no_fault(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark Connect raises an error of its own for a call that is canceled at the limit."""
+    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
+    plan = Optimizer(session, Options(planning_seconds=1e-9)).plan(BAND)
+    assert [d.rule for d in plan.declined] == ["planning time"]
+
+
 def test_strict_raises(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
     with pytest.raises(RuntimeError, match="broken"):
