@@ -2,8 +2,8 @@
 
     DOVETAIL_SECOND_ENGINE=differences.txt python -m pytest tests/answers/test_random_keys.py
 
-Each query on which it does not is added to the file, with its tables, and ``same`` for any other; no test fails.  Most differences are between the
-dialects.  One that is a fault of Spark belongs into docs/where-spark-is-wrong.md.
+Each query on which it does not is added to the file, with its tables, and ``same`` for any other; no test fails.  Most
+differences are between the dialects.  One that is a fault of Spark belongs into docs/where-spark-is-wrong.md.
 """
 
 from __future__ import annotations
