@@ -300,8 +300,11 @@ class SessionPlanner:
         if plan.rewritten and is_rewriting_required(plan):
             from dovetail.executor.lookup.metrics import LookupMetrics
 
-            metrics = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
+            joins = lookups_of(plan.physical)
+            metrics = {j.spec.table: LookupMetrics(self.session) for j in joins}
             plan = replace(plan, sources=dict(sources), fetched=metrics)
+            if not joins and not plan.statement and isinstance(found := catalog.analyze(plan.named_query), tuple):
+                plan = replace(plan, frame=found[0])
         elif sources and plan.logical and (error := make_missing_time_error(plan.logical, catalog)):
             raise error
         elif plan.rewritten:

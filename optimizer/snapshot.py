@@ -16,7 +16,7 @@ from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.validation import schema_difference
 from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Scan
-from dovetail.planner.sql.lookup_views import without_rows
+from dovetail.planner.sql.lookup_views import lookups_of, without_rows
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import unwrap
 
@@ -111,7 +111,8 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
     original = plan.query if plan.statement else plan.text
     if plan.rewriting is None:
         return (original,), not plan.statement
-    if is_rewriting_required(plan):
+    alone = _references_all(plan)
+    if is_rewriting_required(plan) and (not alone or lookups_of(plan.physical)):
         names = Resolver(catalog, {})
         trees = (plan.physical, plan.logical)
         known = (
@@ -119,7 +120,7 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
         )
         return tuple(known), False
     rewriting = plan.named_query
-    return (rewriting,) if _references_all(plan) else (rewriting, original), not plan.statement
+    return (rewriting,) if alone else (rewriting, original), not plan.statement
 
 
 def _take_text(query: str, catalog: SparkCatalog) -> tuple[DataFrame, Text] | None:
@@ -143,7 +144,7 @@ def _references_all(plan: Plan) -> bool:
     """Whether a rewriting references every table and function of the text by the same name."""
     assert plan.logical is not None
     assert plan.physical is not None
-    calls = called(plan.text) <= called(plan.rewriting or "")
+    calls = called(plan.text) - {"MATCH_CONDITION"} <= called(plan.rewriting or "")
     return calls and _names(plan.logical) <= _names(plan.physical)
 
 

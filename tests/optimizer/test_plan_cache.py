@@ -105,6 +105,18 @@ def test_the_plan_is_the_same_in_all_that_can_be_seen(asked: Asked) -> None:
     assert known.dataframe() is not first.dataframe()
 
 
+def test_a_join_that_spark_cannot_run_as_written(asked: Asked) -> None:
+    """An ASOF JOIN has no plan of Spark's as written, and comes again from the cache, with its DataFrame."""
+    text = "SELECT p.x, i.w FROM points p LEFT ASOF JOIN intervals i MATCH_CONDITION (p.x >= i.lo)"
+    nearest = "SELECT p.x, (SELECT max_by(i.w, i.lo) FROM intervals i WHERE i.lo <= p.x) AS w FROM points p"
+    plans = [asked.optimizer.plan(text) for _ in range(3)]
+    assert_same(asked.session, nearest, plans[2])
+    asked.write("intervals", 20, 5)
+    plans.append(asked.optimizer.plan(text))
+    assert ["rules" in plan.timings for plan in plans] == [True, False, False, True]
+    assert_same(asked.session, nearest, plans[3])
+
+
 def test_files_that_changed(asked: Asked) -> None:
     for _ in range(3):
         asked.plan()
