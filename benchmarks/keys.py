@@ -162,7 +162,7 @@ def _timed(work: Callable[[], Any], rounds: int) -> tuple[Any, list[float]]:
     return answer, times
 
 
-def _some(of: tuple[str, ...]) -> Callable[[str], list[str]]:
+def some_of(of: tuple[str, ...]) -> Callable[[str], list[str]]:
     """A reader of names that commas separate."""
 
     def read(text: str) -> list[str]:
@@ -177,8 +177,8 @@ def _options(parser: argparse.ArgumentParser) -> None:
     names = tuple(SHAPES)
     parser.add_argument("--rows", type=int, help=f"rows of each table; {ROWS:,}, or {QUICK_ROWS:,} with --quick")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of plain Spark and of DuckDB; 60")
-    parser.add_argument("--shapes", type=_some(names), default=names, help=f"some of {','.join(names)}; all")
-    parser.add_argument("--kinds", type=_some(KINDS), default=("inner", "left", "anti"), help=",".join(KINDS))
+    parser.add_argument("--shapes", type=some_of(names), default=names, help=f"some of {','.join(names)}; all")
+    parser.add_argument("--kinds", type=some_of(KINDS), default=("inner", "left", "anti"), help=",".join(KINDS))
 
 
 def main() -> None:

@@ -1,0 +1,169 @@
+"""Joins by keys and bands over skewed data: how much longer they take than over even data, and the longest task.
+
+Each condition runs over two variants of its tables, in turn.  Tables are not broadcast, as larger ones are not, and
+Spark's limits for a skewed partition (256 MB) are divided by the same as the rows, so that adaptive execution splits
+partitions here as it does there.  Tasks are compared by the rows that they read from shuffles, which no other process
+on the machine changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from benchmarks import harness
+from benchmarks.keys import KINDS, Shape, some_of
+from dovetail import Optimizer
+from tests.tpc import data
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRAM, VERSION = "skew", 1  # count up when a table below changes
+ROWS, QUICK_ROWS, ROUNDS = 3_000_000, 300_000, 3
+PER_INTERVAL = 15  # rows of the left side to one of the right side
+SLOWER, LONGEST = 1.3, 3  # targets: time ÷ that of even data, longest task ÷ median
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1m",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "2m",
+    "spark.sql.files.maxPartitionBytes": "1m",  # a partition is split into the outputs of tasks before it
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A condition, and columns of the sides that replace those of even data."""
+
+    shape: Shape
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+
+def _draw(number: int, below: int) -> str:
+    return f"pmod(xxhash64(id, {number}), {below})"
+
+
+_BAND = "a.x BETWEEN b.x AND b.until"
+_OPEN = "a.k = b.k AND a.x >= b.x AND (a.x < b.until OR b.until IS NULL)"
+_OR = "a.y = b.y OR a.name = b.name"
+_ANY = "(a.y = b.y OR b.y IS NULL) AND (a.name = b.name OR b.name IS NULL)"
+CASES = {
+    "half of the points at one value": Case(Shape(_BAND), left=("if(id % 2 = 0, 1000, x) AS x",)),
+    "points of one key, 90 %": Case(Shape(f"a.k = b.k AND {_BAND}"), left=("if(id % 10 > 0, 7, k) AS k",)),
+    "points without a key, 90 %": Case(Shape(f"a.k = b.k AND {_BAND}"), left=("if(id % 10 > 0, NULL, k) AS k",)),
+    "one interval in 1,000 is open": Case(Shape(_OPEN), right=("if(id % 1000 = 0, NULL, until) AS until",)),
+    "OR, one value in 90 %": Case(Shape(_OR), left=("if(id % 10 > 0, 7, y) AS y",)),
+    "OR, NULL in 90 %": Case(Shape(_OR), left=("if(id % 10 > 0, NULL, y) AS y",)),
+    "one mask in 90 % of the rules": Case(Shape(_ANY, "rules"), right=("if(id % 10 > 0, NULL, y) AS y",)),
+}
+
+
+def tables(rows: int) -> dict[str, str]:
+    """The query of each table, over even data."""
+    few = rows // PER_INTERVAL
+    long_ = 100 * few
+    side = f"{_draw(2, 200)} AS k, {_draw(3, rows)} AS y, concat('n', {_draw(4, rows)}) AS name"
+    interval = f"{_draw(5, long_)} AS x, {_draw(5, long_)} + {_draw(6, 300)} AS until"
+    y, name = f"if(id % 3 = 0, NULL, {_draw(7, rows)})", f"if(id % 3 = 1, NULL, concat('n', {_draw(8, rows)}))"
+    return {
+        "a": f"SELECT id, {_draw(1, long_)} AS x, {side} FROM range({rows})",
+        "b": f"SELECT id, {interval}, {side} FROM range({few})",
+        "rules": f"SELECT id, {y} AS y, {name} AS name FROM range({max(few // 100, 20)})",
+    }
+
+
+class Bench:
+    """The tables, and the measurements."""
+
+    def __init__(self, spark: SparkSession, rows: int) -> None:
+        self.spark, self.optimizer, self.folder = spark, Optimizer(spark), data.home() / PROGRAM / f"v{VERSION}"
+        self.rows = rows
+        self.status = spark.sparkContext._jsc.sc().statusStore()
+
+    def read(self, case: Case, *, skewed: bool) -> None:
+        """Make the tables of a case unless they are there, and read them."""
+        changes = {"a": case.left, case.shape.other: case.right} if skewed else {"a": (), case.shape.other: ()}
+        queries = tables(self.rows)
+        for name, items in changes.items():
+            names = [item.rpartition(" AS ")[2] for item in items]
+            query = f"SELECT * EXCEPT ({', '.join(names)}), {', '.join(items)} FROM ({queries[name]})"
+            target = self.folder / "-".join((name, str(self.rows), *(("even",) if not items else names), _hash(items)))
+            harness.keep(self.spark.sql(query if items else queries[name]), target)
+            self.spark.read.parquet(str(target)).createOrReplaceTempView(name)
+
+    def line(self, name: str, kind: str, rounds: int) -> tuple[str, ...]:
+        """A line of the table."""
+        case, found = CASES[name], []
+        text = case.shape.query(kind)
+        for skewed in (False, True):
+            self.read(case, skewed=skewed)
+            plan = self.optimizer.plan(text)
+            if not plan.rewritten:
+                return name, kind, "left to Spark" + (", as is even data" if not skewed else ""), "", "", ""
+            self.optimizer.sql(text).collect()
+            before = self.last_stage()
+            times = [harness.seconds(lambda: self.optimizer.sql(text).collect()) for _ in range(rounds)]
+            found.append((median(times), self.longest(before)))
+        (even, _), (time, longest) = found
+        figures = (f"{even:.2f} s", f"{time:.2f} s", f"{time / even:.2f}", f"{longest:.1f}")
+        harness.console.print(name, kind, *figures, highlight=False)
+        return name, kind, *figures
+
+    def stages(self) -> list[tuple[int, int]]:
+        """The stages that have ended, with their attempts."""
+        spark = self.spark
+        doubles = spark.sparkContext._gateway.new_array(spark._jvm.double, 0)
+        found = self.status.stageList(None, False, False, doubles, None)
+        every = (found.apply(n) for n in range(found.size()))
+        return [(one.stageId(), one.attemptId()) for one in every if str(one.status()) == "COMPLETE"]
+
+    def last_stage(self) -> int:
+        return max((stage for stage, _ in self.stages()), default=-1)
+
+    def longest(self, since: int) -> float:
+        """Rows that the longest task read from shuffles ÷ the median, of the stage that read most; 1 for few tasks."""
+        most, ratio = 0, 1.0
+        for stage, attempt in self.stages():
+            if stage <= since:
+                continue
+            tasks = self.status.taskList(stage, attempt, 100_000)
+            metrics = [tasks.apply(n).taskMetrics() for n in range(tasks.size())]
+            rows = [one.get().shuffleReadMetrics().recordsRead() for one in metrics if one.isDefined()]
+            if sum(rows) > most and len(rows) > 2:
+                most, ratio = sum(rows), max(rows) / max(median(rows), 1)
+        return ratio
+
+
+def _hash(items: tuple[str, ...]) -> str:
+    return f"{crc32(repr(items).encode()) % 10_000}" if items else "0"
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", type=int, help=f"rows of the left side; {ROWS:,}, or {QUICK_ROWS:,} with --quick")
+    parser.add_argument("--kinds", type=some_of(KINDS), default=KINDS[:4] + KINDS[5:], help=",".join(KINDS))
+
+
+def main() -> None:
+    args = harness.arguments(PROGRAM, __doc__ or "", more=_options)
+    rows, rounds = args.rows or (QUICK_ROWS if args.quick else ROWS), 1 if args.quick else ROUNDS
+    report = harness.Report(PROGRAM, "Skewed data", args.quick)
+    with harness.session(PROGRAM, SETTINGS) as spark:
+        bench = Bench(spark, rows)
+        report.table(
+            f"{rows:,} × {rows // PER_INTERVAL:,} rows (targets: ≤ {SLOWER}, ≤ {LONGEST})",
+            ("what is skewed", "join", "even", "skewed", "ratio", "longest task ÷ median"),
+            [bench.line(name, kind, rounds) for name in CASES for kind in args.kinds],
+        )
+        report.note(f"{harness.medians(rounds)} after one to warm up, with parsing and planning.")
+        for name, case in CASES.items():
+            report.note(f"{name}: `{case.shape.condition}`")
+        report.write(spark)
+
+
+if __name__ == "__main__":
+    main()
