@@ -19,7 +19,7 @@ from dovetail.optimizer.materialized_views import MaterializedViews, materialize
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.parameters import check_text
 from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.session_options import options_of_session
+from dovetail.optimizer.session_options import options_of_session, warn_of_unread_settings
 from dovetail.optimizer.session_planner import SessionPlanner
 from dovetail.optimizer.statement_events import Listener
 from dovetail.optimizer.stream_plan import StreamPlan, plan_on_session
@@ -60,10 +60,14 @@ class Optimizer:
     def __init__(self, session: SparkSession, options: Options | None = None):
         """Create an optimizer.
 
-        ``options``: if None, read from the settings ``spark.dovetail.…`` of the session.  Raises ``OptionError``.
+        ``options``: if None, read from the settings ``spark.dovetail.…`` of the session; else a setting that differs is
+        a WARNING.  Raises ``OptionError``.
         """
         self.declarations = Declarations(session)
-        options = options_of_session(session) if options is None else options
+        if options is None:
+            options = options_of_session(session)
+        else:
+            warn_of_unread_settings(session, options)
         self._planner = SessionPlanner(session, options, self.declarations)
 
     @classmethod

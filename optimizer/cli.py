@@ -336,6 +336,7 @@ def main() -> None:
     if not sys.stdout.isatty():  # typer writes escapes into the pipes of some CI services
         os.environ.setdefault("_TYPER_FORCE_DISABLE_TERMINAL", "1")
     logging.getLogger().addHandler(logging.NullHandler())  # else py4j logs a stack trace for every Ctrl-C
+    logging.getLogger("dovetail.plan").addHandler(terminal.WarningHandler(logging.WARNING))
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     app(prog_name="dovetail")

@@ -96,14 +96,22 @@ def shadow_report(
         float | None,
         typer.Option("--sample", metavar="PART", help="With --verify: the part of the rows to read, such as 0.1."),
     ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", help="With --verify: cancel a statement that takes longer, both ways together."
+        ),
+    ] = 600.0,
     json: Json = False,
 ) -> None:
     """Rank the statements that ran with --option mode=shadow, or canary, by what their rewritings gain.
 
-    Without --verify, Spark does not start.  The statements then run over the tables of --table, or of --remote.
+    Without --verify, Spark does not start.  With it, the statements run once each way over the tables of --table, or of
+    --remote; exit code 1 if rows differ, or if no statement could be compared.
     """
     if path is None:
         raise InputError("name the file or folder that the option statement_log names")
     from dovetail.optimizer.commands.shadow_report import run_shadow_report
+    from dovetail.optimizer.verify import Checks
 
-    run_shadow_report(path, job.read("SELECT 1"), verify=verify, sample=sample, json=json)
+    run_shadow_report(path, job.read("SELECT 1"), Checks(timeout, sample), verify=verify, json=json)

@@ -14,6 +14,7 @@ from dovetail.optimizer.cli_completion import complete_option
 from dovetail.optimizer.commands.catalog import read_catalog
 from dovetail.optimizer.commands.failures import located
 from dovetail.optimizer.commands.inputs import (
+    DEFAULTS,
     ENGINES,
     Job,
     check_master,
@@ -109,7 +110,7 @@ class JobOptions:
 
         ``several``: the command takes a file of several statements.  Raises ``InputError`` or ``OptionError``.
         """
-        given: dict[str, Any] = {"planning_seconds": _PLANNING_SECONDS, **read_pairs("--option", self.option or ())}
+        given: dict[str, Any] = dict(read_pairs("--option", self.option or ()))
         if self.force:
             given["force"] = True
         check_master(self.master)
@@ -117,7 +118,7 @@ class JobOptions:
         if engine == "sail" and self.remote is not None:
             raise InputError("--engine sail starts a server of its own; leave out --remote")
         with located("--option"):
-            options = Options.from_mapping(given)
+            options = Options.from_mapping(given, DEFAULTS)
         settings, catalog = read_pairs("--conf", self.conf or ()), read_catalog(self.catalog)
         keys = tuple(read_keys(self.key or ()))
         source = "--sql" if self.query is None else "stdin" if self.query == "-" else self.query
@@ -133,7 +134,6 @@ class JobOptions:
         return job
 
 
-_PLANNING_SECONDS = 600.0  # no job waits for a command, and a slow plan is better than none
 _INPUTS = ("query", "sql", "table", "catalog", "key")  # before a command's own options; the others come after them
 
 

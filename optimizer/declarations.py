@@ -45,7 +45,7 @@ class Declarations:
             from dovetail.executor.connectors.spark_table import SparkTable
             from dovetail.executor.lookup.fetch_rows import source_schema
         except ModuleNotFoundError as missing:
-            remedy = "pip install pyarrow, or dovetail with the extra `lookup`, here and on the executors"
+            remedy = "pip install pyarrow, here and on the executors"
             raise EnvironmentProblem(
                 f"{table} cannot be a lookup: {missing.name} is not installed", remedy=remedy
             ) from None

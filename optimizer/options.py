@@ -50,12 +50,14 @@ class Options(Thresholds):
 
     statement_log: str = ""
     """A file, or a folder that ends in ``/``, to which each statement adds a line of JSON with its text, its plan and
-    the estimated gain; ``dovetail shadow-report`` reads it.  In a folder each process has a file of its own."""
+    the estimated gain; ``dovetail shadow-report`` reads it.  In a folder each process has a file of its own.  A path
+    that cannot be written is a WARNING, and the statements run."""
 
     planning_seconds: float = 5.0
-    """The time limit of planning: a statement that takes longer runs as written.  It is six times as long until an
-    optimizer has rewritten a statement, since code is loaded for it, 600 seconds on the command line, and endless with
-    ``strict``.  A greater number plans slow catalogs to the end."""
+    """The time limit of planning, in seconds.  A statement that takes longer to plan runs as written.  Until an optimizer
+    has rewritten its first statement, the limit is six times as long, because Python and the JVM still load code.  The
+    default of commands such as ``dovetail run`` is 600, and with ``strict`` there is no limit.  A greater number plans
+    slow catalogs to the end."""
 
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from importlib import metadata
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.connectors.masking import mask_secrets
 from dovetail.optimizer.anonymize import Anonymizer
-from dovetail.optimizer.options import Options
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import plural, summarize
 from dovetail.planner.logical import Scan
@@ -50,16 +48,20 @@ def build_report(
     *,
     anonymize: bool = False,
     verified: Verification | None = None,
-    options: Options | None = None,
+    changed: Mapping[str, object] | None = None,
     catalog: Catalog | None = None,
 ) -> str:
-    """The report as Markdown; ``catalog`` has the tables, if not that of the session of the plan."""
+    """The report as Markdown.
+
+    ``changed``: the options that the user changed.  ``catalog`` has the tables, if not that of the session of the plan.
+    """
     if catalog is None and plan.session is not None:
         from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
         catalog = SparkCatalog(plan.session)
     columns = _columns(plan, catalog)
-    sections = [(title, mask_secrets(text)) for title, text in _sections(plan, columns, verified, options) if text]
+    written = _sections(plan, columns, verified, changed or {})
+    sections = [(title, mask_secrets(text)) for title, text in written if text]
     if anonymize:
         names = Anonymizer(plan.text, columns)
         sections = [
@@ -89,10 +91,13 @@ _NAMELESS = ("Versions", "Settings", "Seconds of planning")
 
 
 def _sections(
-    plan: Plan, columns: dict[str, list[tuple[str, str]]], verified: Verification | None, options: Options | None
+    plan: Plan,
+    columns: dict[str, list[tuple[str, str]]],
+    verified: Verification | None,
+    changed: Mapping[str, object],
 ) -> Iterator[tuple[str, str]]:
     yield "Versions", _lines(_versions(plan))
-    yield "Settings", _lines(_settings(plan, options))
+    yield "Settings", _lines({f"option {name}": str(value) for name, value in changed.items()} | _settings(plan))
     yield (
         "Columns of what is read",
         "\n".join(
@@ -127,14 +132,12 @@ def _versions(plan: Plan) -> dict[str, str]:
     return found
 
 
-def _settings(plan: Plan, options: Options | None) -> dict[str, str]:
-    changed = {} if options is None else {f.name: getattr(options, f.name) for f in fields(options)}
-    own = {f"option {name}": str(value) for name, value in changed.items() if value != getattr(Options(), name)}
+def _settings(plan: Plan) -> dict[str, str]:
     if plan.session is None:
-        return own
+        return {}
     from dovetail.executor.session.session_facts import settings_that_matter
 
-    return own | settings_that_matter(plan.session)
+    return settings_that_matter(plan.session)
 
 
 def _columns(plan: Plan, catalog: Catalog | None) -> dict[str, list[tuple[str, str]]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dovetail.optimizer.warn_once import warn_once
 from dovetail.planner.errors import InputError, OptionError, reason_of
 
 if TYPE_CHECKING:
@@ -22,32 +23,39 @@ class StatementLog:
     """A listener that appends each statement to ``Options.statement_log``.
 
     A line is one write at the end of a file under a lock, so that lines of several processes do not mix.  In a folder
-    each process has a file of its own, for file systems without locks.
+    each process has a file of its own, for file systems without locks.  A path that cannot be written is one WARNING in
+    a process; the statements run, and each tries again.
     """
 
     def __init__(self, options: Options) -> None:
-        path = options.statement_log
-        if "://" in path:
+        self.path = options.statement_log
+        self.mode = options.mode
+        if "://" in self.path:
             raise OptionError(
-                f"statement_log is a file or a folder of the driver's machine, not {path!r}; "
+                f"statement_log is a file or a folder of the driver's machine, not {self.path!r}; "
                 "examples/statement_table.py writes a table of Spark's"
             )
-        is_folder = path.endswith("/") or Path(path).is_dir()
-        self.file = Path(path, f"{socket.gethostname()}-{os.getpid()}.jsonl") if is_folder else Path(path)
-        self.mode = options.mode
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OptionError(f"statement_log={path} cannot be written: {reason_of(error)}") from error
 
     def __call__(self, event: StatementEvent) -> None:
         """Append an event."""
         line = json.dumps({"mode": self.mode, **event.to_json()}, ensure_ascii=False) + "\n"
-        append(self.file, line.encode(errors="replace"))
+        try:
+            is_folder = self.path.endswith("/") or Path(self.path).is_dir()
+            name = f"{socket.gethostname()}-{os.getpid()}.jsonl" if is_folder else ""
+            append(Path(self.path, name), line.encode(errors="replace"))
+        except OSError as error:
+            warn_once(
+                f"statement_log={self.path} cannot be written: {reason_of(error)}. Statements run, but the log lacks "
+                "them; make the path writable, or set another one"
+            )
 
 
 def append(path: Path, data: bytes) -> None:
-    """Append to a file with one write under a lock.  A line that a full disk has cut off is closed first."""
+    """Append to a file, in a folder made if needed, with one write under a lock.
+
+    A line that a full disk has cut off is closed first.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
     try:
         with suppress(ImportError):  # Windows, where each process needs a file of its own: a folder

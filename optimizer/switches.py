@@ -28,8 +28,9 @@ def find_switch(text: str, options: Options, session: SparkSession | None = None
         return _declined(f"the environment variable {ENVIRONMENT}={value} switches Dovetail off; unset it to plan")
     if not options.enabled:
         return _declined("Options(enabled=False) switches Dovetail off")
-    if session is not None and str(session.conf.get(SETTING, "true")).lower() == "false":
-        return _declined(f"the session setting {SETTING}=false switches Dovetail off; set it to true to plan again")
+    setting = str(session.conf.get(SETTING, "true")) if session is not None else "true"
+    if setting.strip().lower() in _OFF:
+        return _declined(f"the session setting {SETTING}={setting} switches Dovetail off; set it to true to plan again")
     if NO_DOVETAIL not in text.upper():
         return None
     hints = (hint for hint in hints_in(text) if hint.name == NO_DOVETAIL)

@@ -292,7 +292,7 @@ def test_a_server_that_is_not_there(no_spark: Any, remote: Any, code: Any, said:
 def test_sail_that_is_not_there(no_spark: Any) -> None:
     done = dovetail("run", "--sql", "SELECT 1", "--engine", "sail")
     assert done.exit_code == 3
-    assert done.stderr.startswith("error: Sail is not installed; pip install 'dovetail[sail]'")
+    assert done.stderr.startswith("error: Sail is not installed; pip install pysail")
 
 
 def test_a_server_and_an_engine_of_its_own(no_spark: Any) -> None:

@@ -356,6 +356,21 @@ def test_verify(pi: Any) -> None:
     assert dovetail("verify", "--sql", BAND, *pi).stdout.startswith("not rewritten")
 
 
+def test_a_shadow_report_verifies(pi: Any, tmp_path: Path) -> None:
+    log = tmp_path / "statements.jsonl"
+    log.write_text(json.dumps({"hash": "8a3f2c11", "outcome": "shadow", "rules": ["band_join"], "text": BAND}))
+    done = dovetail("shadow-report", log, "--verify", 3, *pi, "--force")
+    assert done.exit_code == 0, done.stderr
+    assert re.search(r"8a3f2c11: same: 4 rows both ways; [\d.]+ s as written, [\d.]+ s rewritten\n", done.stdout)
+    for more, reason in (((), "not rewritten: "), (("--force", "--timeout", 0), "not compared: stopped after 0 s")):
+        done = dovetail("shadow-report", log, "--verify", 3, *pi, *more)
+        assert f"8a3f2c11: {reason}" in done.stdout
+        assert done.stderr.endswith(
+            f"Nothing is verified: no statement of {log} could be compared, for the reasons above\n"
+        )
+        assert done.exit_code == 1
+
+
 def test_estimate(pi: Any) -> None:
     text = "SELECT i.name, count(*) AS n, sum(p.id) AS ids FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi GROUP BY i.name"
     text += " ORDER BY i.name"

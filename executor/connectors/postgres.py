@@ -210,7 +210,7 @@ def _driver() -> Any:
     try:
         return import_module("adbc_driver_postgresql.dbapi")
     except ImportError:
-        raise SourceError("adbc-driver-postgresql is not installed; pip install 'dovetail[lookup]'") from None
+        raise SourceError("adbc-driver-postgresql is not installed; pip install adbc-driver-postgresql") from None
 
 
 def _select_sql(column: DbColumn) -> str:

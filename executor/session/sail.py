@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from dovetail.executor.session.batch import run
 from dovetail.planner.errors import EnvironmentProblem
 
-_REMEDY = "pip install 'dovetail[sail]', in an environment without another PySpark"
+_REMEDY = "pip install pysail 'pyspark-client<4.2', in an environment without another PySpark"
 
 # Spark gives the column of a union the type of all its queries.
 _UNTYPED = "(SELECT NULL AS r UNION ALL SELECT named_struct('c', 1) AS r) AS u"

@@ -29,7 +29,7 @@ def details(advice: StatementAdvice) -> Iterator[str]:
         yield from describe_estimates(advice)
     for loop in advice.loops:
         state = "nested loop removed" if loop.removed else "nested loop"
-        yield f"{loop.place.line}:{loop.place.column} {state}: {describe_loop(loop)}"
+        yield f"{loop.place.line}:{loop.place.column} {state}: {describe_loop(loop, advice)}"
         if loop.remedy:
             yield f"  {loop.remedy}"
     places = {loop.place for loop in advice.loops if loop.remedy}
@@ -53,8 +53,13 @@ def describe_estimates(advice: StatementAdvice) -> Iterator[str]:
             yield "no estimate: the sizes, or the pairs with equal keys, are unknown"
 
 
-def describe_loop(loop: LoopFinding) -> str:
-    """The kind, sides, condition and pairs of a nested loop."""
+def describe_loop(loop: LoopFinding, advice: StatementAdvice) -> str:
+    """The kind, sides, condition and pairs of a nested loop.
+
+    The pairs of a loop that is removed are left out where the estimate of the rewriting has them: it measures more.
+    """
     on = f" on {loop.condition}" if loop.condition else ", without a condition"
-    pairs = f"up to {float(loop.pairs):.2g} pairs" if loop.pairs is not None else "an unknown number of pairs"
-    return f"{loop.kind} join of {loop.left} and {loop.right}{on}, {pairs}"
+    pairs = f", up to {float(loop.pairs):.2g} pairs" if loop.pairs is not None else ", an unknown number of pairs"
+    if loop.removed and any(own.pairs is not None for own, _ in advice.replaced):
+        pairs = ""
+    return f"{loop.kind} join of {loop.left} and {loop.right}{on}{pairs}"

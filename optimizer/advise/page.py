@@ -80,7 +80,7 @@ def _reasons(id_: str, s: StatementAdvice) -> Iterator[Reason]:
     if s.problem:
         found.append(("error", "", s.problem, s.place))
     for loop in s.loops:
-        text = " ".join((f"{describe_loop(loop)}.", loop.remedy))
+        text = " ".join((f"{describe_loop(loop, s)}.", loop.remedy))
         found.append(("fired" if loop.removed else "warning", "", text, loop.place))
     explained = {loop.place for loop in s.loops if loop.remedy}
     found += [

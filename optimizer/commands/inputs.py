@@ -44,6 +44,9 @@ class OutputPath:
     overwrite: bool
 
 
+DEFAULTS = Options(planning_seconds=600.0)
+"""The options of commands: no job waits for a command, and a slow plan is better than none."""
+
 EngineName = Literal["spark", "sail", ""]
 ENGINES = tuple(filter(None, get_args(EngineName)))
 
@@ -55,7 +58,7 @@ class Job:
     text: str
     source: str = ""  # where the text comes from
     tables: tuple[Table, ...] = ()
-    options: Options = field(default_factory=Options)
+    options: Options = DEFAULTS
     master: str = "local[*]"
     remote: str | None = None
     engine: EngineName = ""

@@ -26,7 +26,7 @@ def exec_program(
     if module is not None and not _is_module(module):
         raise InputError(f"there is no module {module!r} to run; name one that `python -m` runs")
     if find_spec("pyspark") is None:
-        raise EnvironmentProblem("PySpark is not installed", remedy="pip install 'dovetail[spark]'")
+        raise EnvironmentProblem("PySpark is not installed", remedy="pip install pyspark")
     words = [*(["--verbose"] if verbose else []), *(["--frames"] if frames else [])]
     words += [word for name, value in options.items() for word in ("--option", f"{name}={value}")]
     words += [*(["-m", module] if module is not None else []), *program]

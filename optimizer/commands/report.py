@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import typer
 
-from dovetail.optimizer.commands.inputs import Job
+from dovetail.optimizer.commands.inputs import DEFAULTS, Job
 from dovetail.optimizer.commands.offline import is_offline, offline_planner
 from dovetail.optimizer.commands.terminal import print_note, show_status
 from dovetail.optimizer.report import build_report, issue_tracker
@@ -14,10 +16,12 @@ from dovetail.optimizer.report import build_report, issue_tracker
 
 def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: bool, verify: bool) -> None:
     """Plan the statement, run it both ways if requested, and print the report or write it to a file."""
+    values = {field.name: getattr(job.options, field.name) for field in fields(job.options)}
+    changed = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
+    write = partial(build_report, anonymize=anonymize, changed=changed)
     if is_offline(job) and not verify:
         planner = offline_planner(job, catalog or "")
-        plan = planner.explained(job.text)
-        text = build_report(plan, anonymize=anonymize, options=job.options, catalog=planner.catalog)
+        text = write(planner.explained(job.text), catalog=planner.catalog)
     else:
         from dovetail.optimizer.commands.work import optimizer_for
 
@@ -26,7 +30,7 @@ def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: b
                 plan = opt.plan(job.text)
             with show_status("running the query both ways" if verify else "writing the report"):
                 verified = opt.verify(job.text, measure=True) if verify else None
-                text = build_report(plan, anonymize=anonymize, verified=verified, options=job.options)
+                text = write(plan, verified=verified)
     if out is None:
         typer.echo(text)
         return

@@ -16,23 +16,30 @@ from dovetail.optimizer.commands.inputs import Job
 from dovetail.optimizer.commands.work import optimizer_for
 from dovetail.optimizer.shadow_report import ShadowReport, ShadowStatement
 from dovetail.optimizer.statement_log import read_log
+from dovetail.optimizer.verify import Checks
+from dovetail.optimizer.verify_sample import check_sample
 from dovetail.planner.explain.records import Savings
 
 
 @dataclass(frozen=True)
 class _Verified:
-    """The result for one statement; ``same`` is None if it was not compared."""
+    """The result for one statement; ``same`` is None if no rows were compared."""
 
     hash: str
     text: str
     same: bool | None
 
 
-def run_shadow_report(path: str, job: Job, *, verify: int, sample: float | None, json: bool) -> None:
-    """Print the report; with ``verify``, run so many statements both ways.  ``CommandFailed`` if their rows differ."""
+def run_shadow_report(path: str, job: Job, checks: Checks, *, verify: int, json: bool) -> None:
+    """Print the report; with ``verify``, run so many statements both ways.
+
+    Raises ``CommandFailed`` if their rows differ, and if no statement was compared.
+    """
+    check_sample(checks.sample, checks.limit)
     records, wrong = read_log(Path(path))
     report = ShadowReport.of(records)
-    verified = _verify(report, job, verify, sample) if verify else ()
+    best = report.rewritten[:verify]
+    verified = _verify(best, job, checks) if best else ()
     if json:
         terminal.print_json(_to_json(report, verified, wrong))
     else:
@@ -41,12 +48,15 @@ def run_shadow_report(path: str, job: Job, *, verify: int, sample: float | None,
         terminal.print_warnings([f"{wrong:,} lines of {path} are no records of statements"])
     if different := [v for v in verified if v.same is False]:
         raise CommandFailed(f"{different[0].hash}: the rewriting returns other rows; please report it", Exit.FAILED)
+    if verify and not any(v.same for v in verified):
+        reason = "could be compared, for the reasons above" if best else "has a rewriting"
+        raise CommandFailed(f"Nothing is verified: no statement of {path} {reason}", Exit.FAILED)
 
 
-def _verify(report: ShadowReport, job: Job, most: int, sample: float | None) -> tuple[_Verified, ...]:
+def _verify(statements: tuple[ShadowStatement, ...], job: Job, checks: Checks) -> tuple[_Verified, ...]:
     found = []
     with optimizer_for(job) as opt:
-        for statement in report.rewritten[:most]:
+        for statement in statements:
             hash_ = statement.last.text("hash")
             if statement.last.values.get("needs_arguments"):
                 reason = "not verified: the table has no arguments and DataFrames of statements; call opt.verify"
@@ -54,8 +64,9 @@ def _verify(report: ShadowReport, job: Job, most: int, sample: float | None) -> 
                 continue
             try:
                 with terminal.show_status(f"running {hash_} both ways"):
-                    result = opt.verify(statement.last.text("text"), measure=sample is None, sample=sample)
-                found.append(_Verified(hash_, str(result), result.same))
+                    result = opt.verify(statement.last.text("text"), timeout=checks.timeout, sample=checks.sample)
+                is_compared = result.rewritten and not result.stopped
+                found.append(_Verified(hash_, str(result), result.same if is_compared else None))
             except Exception as error:  # noqa: BLE001 - it concerns one statement of many
                 found.append(_Verified(hash_, f"not verified: {describe_failure(error)[0]}", None))
     return tuple(found)

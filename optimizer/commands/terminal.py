@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import math
 import os
 import sys
@@ -47,6 +48,14 @@ def print_warnings(warnings: Iterable[object]) -> None:
     """Print each warning on a line of stderr."""
     for warning in warnings:
         stderr_console().print(Text.assemble(("warning: ", "bold yellow"), escape_control_characters(str(warning))))
+
+
+class WarningHandler(logging.Handler):
+    """Prints what a logger warns of."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record on a line of stderr."""
+        print_warnings([record.getMessage()])
 
 
 def exit_with_error(text: str, code: int) -> NoReturn:

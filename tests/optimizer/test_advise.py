@@ -293,6 +293,9 @@ def test_gain_is_estimated_where_sizes_are_known(tmp_path: Path, catalog: Path) 
     assert nearest["rules"][-1] == "lower_nearest_join"
     assert nearest["seconds_saved"] == pytest.approx(2e13 / 1.7e7, rel=0.01)
     assert (band["status"], band["seconds_saved"], band["pairs_saved"]) == ("rewritten", None, None)  # equal keys
+    text = dovetail("advise", query, "--catalog", catalog, "--key", "e=id").stdout
+    assert "estimate: Spark compares up to 2e+13 pairs" in text
+    assert "nested loop removed: inner join of e and s on s.starts <= e.ts\n" in text  # whose pairs are the estimate's
 
 
 def test_dbt_models_are_read_in_their_order(tmp_path: Path, catalog: Path) -> None:

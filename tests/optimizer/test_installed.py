@@ -134,12 +134,14 @@ def test_making_an_optimizer_reads_all_settings_at_once(session: SparkSession, m
     assert Optimizer(session).options.force
 
 
-def test_options_are_read_from_the_session(session: SparkSession) -> None:
+def test_options_are_read_from_the_session(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     session.conf.set("spark.dovetail.force", "true")
     session.conf.set("spark.dovetail.disabled_rules", "push_filters, lower_band_join")
     opt = Optimizer(session)
     assert opt.options == Options(force=True, disabled_rules=("push_filters", "lower_band_join"))
     assert Optimizer(session, FORCE).options == FORCE
+    (warning,) = [r.getMessage() for r in caplog.records]  # and none of `force`, which the options have as well
+    assert warning.startswith("The setting spark.dovetail.disabled_rules=push_filters, lower_band_join has no effect: ")
     session.conf.set("spark.dovetail.forse", "true")
     with pytest.raises(OptionError, match=r"spark\.dovetail\.….*'forse'.*force"):
         Optimizer(session)

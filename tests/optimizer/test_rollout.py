@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from command_line import dovetail
 from dovetail import Optimizer, OptionError, Options, StatementEvent
 from dovetail.optimizer.driver import drive
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.shadow_report import ShadowReport
-from dovetail.optimizer.statement_log import Record, append, read_log
+from dovetail.optimizer.statement_log import Record, StatementLog, append, read_log
 from dovetail.planner.errors import InputError
 from dovetail.planner.explain.records import Declined
 from sessions import with_points_and_intervals
@@ -237,6 +238,31 @@ def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
         read_log(tmp_path / "nothing")
     with pytest.raises(InputError, match=r"has no \.jsonl files"):
         read_log(tmp_path)
+
+
+def test_a_log_that_cannot_be_written_is_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    in_the_way = tmp_path / "statements"
+    in_the_way.write_text("")
+    options = Options(statement_log=f"{in_the_way}/")
+    event = StatementEvent(Plan(BAND, None, ()), "as written", "job.py:3")
+    for log in (StatementLog(options), StatementLog(options)):
+        log(event)
+        log(event)
+    (warning,) = [r.getMessage() for r in caplog.records]
+    assert warning.startswith(f"statement_log={in_the_way}/ cannot be written: file exists. Statements run, ")
+    in_the_way.unlink()
+    log(event)
+    records, wrong = read_log(in_the_way)
+    assert ([r.text("text") for r in records], wrong) == ([BAND], 0)
+
+
+def test_a_report_without_a_rewriting_verifies_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "statements.jsonl"
+    path.write_text('{"hash": "8a3f2c11", "outcome": "as written", "rules": [], "text": "SELECT 1"}\n')
+    assert dovetail("shadow-report", path).exit_code == 0
+    done = dovetail("shadow-report", path, "--verify", 1)
+    assert done.exit_code == 1
+    assert done.stderr == f"error: Nothing is verified: no statement of {path} has a rewriting\n"
 
 
 def test_rules_stop_at_the_deadline() -> None:

@@ -53,6 +53,8 @@ def test_a_setting_of_the_session(session: SparkSession) -> None:
     try:
         assert "spark.dovetail.enabled=false" in _switch(optimizer, QUERY)
         assert "spark.dovetail.enabled=false" in _switch(Optimizer(session), QUERY)
+        session.conf.set("spark.dovetail.enabled", "off")
+        assert "spark.dovetail.enabled=off" in _switch(Optimizer(session), QUERY)
     finally:
         session.conf.unset("spark.dovetail.enabled")
     assert not _switch(optimizer, QUERY)

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from dovetail.optimizer.advise.event_log.errors import Damaged
 
 CHUNK = 1 << 20
-_INSTALL = "Install it with: pip install 'dovetail[event-log]'."
+_INSTALL = "Install it with: pip install zstandard."
 
 
 class Counted:
