@@ -143,7 +143,7 @@ class ItemReader:
         """The column that an expression is.  Raises ``Refused`` too."""
         tree = without_parentheses(tree)
         if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
-            raise Refused(f"{sql(tree)} is more than a column")
+            raise Refused(f"{sql(tree)} is an expression; compute it in a subquery in FROM, and name that column")
         found = self.scope.column(tree)
         ref, column = found.ref, found.column
         if column.type is None:
@@ -240,7 +240,7 @@ class ItemReader:
         mine = [f for f in factors if f.side == parts.grouped_side]
         others = [f for f in factors if f.side != parts.grouped_side]
         if len(mine) != 1:
-            raise Refused(f"{shown} is more than a column of one side", place)
+            raise Refused(f"{shown} multiplies columns of one side; compute that product in a subquery in FROM", place)
         if not parts.points_are_grouped and any(f.type.name == "bigint" for f in factors):
             raise Refused(f"{shown}: its running sums could overflow DECIMAL", place)
         return RunningTotal("sum", parts.carry(mine[0]), parts.add(others[0], summed=True), "BIGINT"), name
