@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dovetail.executor.lookup.metrics import LookupMetrics
     from dovetail.executor.session.named_frames import NamedFrames
     from dovetail.executor.session.watched_frames import Around
+    from dovetail.optimizer.options import Options
     from dovetail.optimizer.verification import Verification
     from dovetail.planner.explain.measured import MeasuredRun
 
@@ -53,6 +54,7 @@ class Plan:
     ``shadow``: the rewritten plan, of a statement that runs as written although it can be rewritten.  ``around``: the
     context in which the statement and the actions of its DataFrame run.  ``requests``: the calls to the catalog.
     ``rejection``: Spark's error for a query that it cannot analyze, where planning had Spark analyze it; else empty.
+    ``options``: those of the planning.
     """
 
     text: str
@@ -80,6 +82,7 @@ class Plan:
     rejection: str = ""
     sources: Mapping[str, LookupSource] = field(default_factory=dict)
     fetched: Mapping[str, LookupMetrics] = field(default_factory=dict)
+    options: Options | None = None
 
     @property
     def rewritten(self) -> bool:

@@ -67,7 +67,7 @@ def plan_sql(
         raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
     options = options or Options()
     if switch := find_switch(text, options):
-        return Plan(text, None, (switch,), stopped=True)
+        return Plan(text, None, (switch,), stopped=True, options=options)
     plan = _plan_with_stream_rules(text, catalog, options, stop_after)
     try:
         references = find_lookup_references(plan, catalog)
@@ -79,7 +79,7 @@ def plan_sql(
         fallback = _plan_with_stream_rules(text, catalog, restrict_to_lookup_rules(options), stop_after)
         plan = _fall_back_to_lookup_rules(plan, reason, references, fallback)
     _warn_of_lost_orders(plan, catalog)
-    return apply_strict_hints(_with_reason(plan, options), options)
+    return apply_strict_hints(_with_reason(replace(plan, options=options), options), options)
 
 
 def _warn_of_lost_orders(plan: Plan, catalog: Catalog) -> None:

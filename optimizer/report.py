@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import fields
 from importlib import metadata
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.connectors.masking import mask_secrets
 from dovetail.optimizer.anonymize import Anonymizer
+from dovetail.optimizer.options import Options
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import plural, summarize
 from dovetail.planner.logical import Scan
@@ -48,19 +50,19 @@ def build_report(
     *,
     anonymize: bool = False,
     verified: Verification | None = None,
-    changed: Mapping[str, object] | None = None,
+    defaults: Options | None = None,
     catalog: Catalog | None = None,
 ) -> str:
     """The report as Markdown.
 
-    ``changed``: the options that the user changed.  ``catalog`` has the tables, if not that of the session of the plan.
+    It lists the options that are not ``defaults``.  ``catalog`` has the tables, if not that of the session of the plan.
     """
     if catalog is None and plan.session is not None:
         from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
         catalog = SparkCatalog(plan.session)
     columns = _columns(plan, catalog)
-    written = _sections(plan, columns, verified, changed or {})
+    written = _sections(plan, columns, verified, defaults or Options())
     sections = [(title, mask_secrets(text)) for title, text in written if text]
     if anonymize:
         names = Anonymizer(plan.text, columns)
@@ -91,13 +93,10 @@ _NAMELESS = ("Versions", "Settings", "Seconds of planning")
 
 
 def _sections(
-    plan: Plan,
-    columns: dict[str, list[tuple[str, str]]],
-    verified: Verification | None,
-    changed: Mapping[str, object],
+    plan: Plan, columns: dict[str, list[tuple[str, str]]], verified: Verification | None, defaults: Options
 ) -> Iterator[tuple[str, str]]:
     yield "Versions", _lines(_versions(plan))
-    yield "Settings", _lines({f"option {name}": str(value) for name, value in changed.items()} | _settings(plan))
+    yield "Settings", _lines(_settings(plan, defaults))
     yield (
         "Columns of what is read",
         "\n".join(
@@ -132,12 +131,14 @@ def _versions(plan: Plan) -> dict[str, str]:
     return found
 
 
-def _settings(plan: Plan) -> dict[str, str]:
+def _settings(plan: Plan, defaults: Options) -> dict[str, str]:
+    values = {f.name: getattr(plan.options or defaults, f.name) for f in fields(defaults)}
+    own = {f"option {name}": str(value) for name, value in values.items() if value != getattr(defaults, name)}
     if plan.session is None:
-        return {}
+        return own
     from dovetail.executor.session.session_facts import settings_that_matter
 
-    return settings_that_matter(plan.session)
+    return own | settings_that_matter(plan.session)
 
 
 def _columns(plan: Plan, catalog: Catalog | None) -> dict[str, list[tuple[str, str]]]:

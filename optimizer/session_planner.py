@@ -180,7 +180,7 @@ class SessionPlanner:
         from dovetail.executor.session.without_stderr import without_stderr
 
         start = perf_counter()
-        given = {"arguments": args, "given": args, "session": self.session}
+        given = {"arguments": args, "given": args, "session": self.session, "options": self.options}
         seconds = self.options.planning_seconds * _SCALE * (1 if self._is_warm else _COLD)
         seconds = _UNLIMITED if self.options.strict else seconds
         try:

@@ -73,6 +73,7 @@ def test_a_report_on_a_session(spark: Any) -> None:
     plan = opt.plan(sql)
     text = plan.report(verified=opt.verify(sql))
     assert "spark.sql.ansi.enabled: " in text
+    assert re.findall("option .*", text) == ["option force: True"]
     assert "secret_points: id bigint, x double" in text
     assert text.count("SubqueryAlias secret_points") >= 4  # in both analyzed plans
     assert "same: " in text

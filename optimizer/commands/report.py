@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +15,7 @@ from dovetail.optimizer.report import build_report, issue_tracker
 
 def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: bool, verify: bool) -> None:
     """Plan the statement, run it both ways if requested, and print the report or write it to a file."""
-    values = {field.name: getattr(job.options, field.name) for field in fields(job.options)}
-    changed = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
-    write = partial(build_report, anonymize=anonymize, changed=changed)
+    write = partial(build_report, anonymize=anonymize, defaults=DEFAULTS)
     if is_offline(job) and not verify:
         planner = offline_planner(job, catalog or "")
         text = write(planner.explained(job.text), catalog=planner.catalog)
