@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger("dovetail.plan")
-_FAILED: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
-"""The circuit breaker: by session, the hashes of statements whose rewriting failed, and the errors."""
+_FAILED: WeakKeyDictionary[SparkSession, dict[str, dict[tuple[int, ...], str]]] = WeakKeyDictionary()
+"""The circuit breaker: by session, the hashes of statements whose rewriting failed, and the errors by their inputs."""
 
 
 class Statements:
@@ -53,7 +53,7 @@ class Statements:
         outcome: Outcome = "rewritten" if plan.rewritten else "as written"
         decided = plan
         if plan.rewritten and not required and not is_rewriting_required(plan):
-            if error := self._failed.get(plan.hash):
+            if error := self._failure(plan):
                 reason = f"the rewriting of this statement has failed in this session ({error}), so it runs as written"
                 decided, outcome = _as_written(plan, Declined("circuit breaker", reason)), "as written"
             elif reason := self._mode_reason(plan.hash):
@@ -70,6 +70,11 @@ class Statements:
             return self._decide(current(plan), call_site, required=required, reports=False)
 
         return replace(decided, around=partial(self._run, event), current=plan_current if current else None)
+
+    def _failure(self, plan: Plan) -> str:
+        """The error of a rewriting that failed in this session, over the same DataFrames; empty if there is none."""
+        known = self._failed.get(plan.hash)
+        return known.get(_inputs(plan), "") if known else ""
 
     def _mode_reason(self, hash_: str) -> str:
         """Why a rewriting does not run in this mode; empty if it does."""
@@ -106,10 +111,20 @@ class Statements:
             try:
                 yield
             except Exception as error:
-                if event.outcome == "rewritten" and event.hash not in self._failed and (kind := failure_of_run(error)):
-                    self._failed[event.hash] = kind
-                    self._report(replace(event, outcome="failed", error=kind))
+                if event.outcome == "rewritten" and (kind := failure_of_run(error)):
+                    with suppress(Exception):  # of a session that has ended
+                        self._fail(event, kind)
                 raise
+
+    def _fail(self, event: StatementEvent, kind: str) -> None:
+        if not self._failure(event.plan):
+            self._failed.setdefault(event.hash, {})[_inputs(event.plan)] = kind
+            self._report(replace(event, outcome="failed", error=kind))
+
+
+def _inputs(plan: Plan) -> tuple[int, ...]:
+    """Spark's hashes of the DataFrames that a statement names; the names alone are the same in many programs."""
+    return tuple(frame.semanticHash() for frame in plan.named.frames.values()) if plan.named else ()
 
 
 def _name(event: StatementEvent) -> str:

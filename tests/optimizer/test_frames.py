@@ -71,22 +71,6 @@ def test_a_frame_with_rand_is_read_as_spark_reads_it(opt: Optimizer, frames: dic
         assert all(0 <= row.last <= 4 for row in opt.sql(text, events=frames["events"], windows=once).collect())
 
 
-def test_a_fault_of_ours_costs_nobody_a_query(
-    opt: Optimizer, frames: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> Any:
-        raise RuntimeError("broken")
-
-    for place in ("name_frames", "NamedFrames.views"):
-        with monkeypatch.context() as patch:
-            patch.setattr(f"dovetail.executor.session.named_frames.{place}", broken)
-            quiet = Optimizer(opt.session)
-            plan = quiet.plan(BAND, **frames)
-            assert "RuntimeError: broken" in plan.declined[0].reason
-            for found in (plan.dataframe(), quiet.sql(BAND, **frames)):
-                assert sorted(found.collect()) == sorted(opt.session.sql(BAND, **frames).collect())
-
-
 TEXTS = (
     *("SELECT {n} AS n, {s} AS s FROM {events} WHERE id < {n}", "SELECT {events.id}, {events[ts]} FROM {events}"),
     *("SELECT {c} FROM {events} ORDER BY id", "SELECT '{{' AS b, id FROM {events} WHERE id IN (:x, 2)", "SELECT {n!r}"),

@@ -171,6 +171,19 @@ def test_a_rewriting_that_failed_is_not_used_again(session: SparkSession, caplog
     assert Optimizer(with_points_and_intervals(session), FORCED).plan(FAILS).rewritten
 
 
+def test_a_rewriting_that_failed_is_used_over_other_frames(session: SparkSession) -> None:
+    """Programs over different DataFrames have the same text."""
+    opt, text = Optimizer(session, FORCED), FAILS.replace("FROM p JOIN i", "FROM {p} p JOIN {i} i")
+    points, intervals = session.table("p"), session.table("i")
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        opt.sql(text, p=points, i=intervals).collect()
+    again = opt.plan(text, p=session.table("p"), i=intervals)
+    assert [declined.rule for declined in again.declined] == ["circuit breaker"]
+    others = points.filter("x <> 5")
+    assert opt.plan(text, p=others, i=intervals).rewritten
+    assert len(opt.sql(text, p=others, i=intervals).collect()) > 0
+
+
 def test_planning_has_a_time_limit(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail.executor.catalog import spark_catalog as catalog
     from dovetail.optimizer import session_planner
