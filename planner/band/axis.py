@@ -141,15 +141,25 @@ def axis_of(
     times = names - {"interval", "micros"}
     if not times and not months:
         return Axis("interval", exact=True)
-    clock = clock or times != names
-    if "date" in times and not clock and times <= ({"date", "tinyint", "smallint", "int"} if arithmetic else {"date"}):
+    axis = None if months else _time_axis(times, arithmetic=arithmetic, clock=clock or times != names)
+    if not axis and all(t.numeric for t in types):
+        return _number_axis(types, arithmetic=arithmetic, ansi=ansi)
+    return axis or f"{_describe_types(types)} cannot be put on one axis"
+
+
+def _time_axis(names: set[str], *, arithmetic: bool, clock: bool) -> Axis | None:
+    """The axis of dates and times; None for other types."""
+    if "date" in names and not clock and names <= ({"date", "tinyint", "smallint", "int"} if arithmetic else {"date"}):
         return Axis("date", exact=True, small=True)
-    if times <= {"date", "timestamp"} or times == {"timestamp", "timestamp_ntz"}:
-        return f"{_describe_types(types)} cannot be put on one axis" if months else Axis("timestamp", exact=True)
-    if times == {"timestamp_ntz"} or (times == {"date", "timestamp_ntz"} and not clock):
-        return f"{_describe_types(types)} cannot be put on one axis" if months else Axis("timestamp_ntz", exact=True)
-    if not all(t.numeric for t in types):
-        return f"{_describe_types(types)} cannot be put on one axis"
+    if names <= {"date", "timestamp"} or names == {"timestamp", "timestamp_ntz"}:
+        return Axis("timestamp", exact=True)
+    if names == {"timestamp_ntz"} or (names == {"date", "timestamp_ntz"} and not clock):
+        return Axis("timestamp_ntz", exact=True)
+    return None
+
+
+def _number_axis(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool) -> Axis | str:
+    names = {t.name for t in types}
     if all(t.integral for t in types):
         return Axis("number", exact=True, integral_types=True, small="bigint" not in names)
     if "float" in names and len(names) > 1 and not ansi and any(not t.fractional for t in types):

@@ -130,15 +130,19 @@ def _careful(tree: exp.Expression, scope: ConditionScope) -> str:
     return sql(tried)
 
 
+def _is_exact(piece: exp.Expr) -> bool:
+    """Whether a piece of a condition over integers computes whole numbers, or compares them."""
+    is_real = isinstance(piece, exp.Literal) and (piece.is_string or "e" in piece.name.lower())
+    return isinstance(piece, _OF_SUMS) and not is_real
+
+
 def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:
     """Ends of whole numbers for a difference of integers, which under ANSI is exact or an error."""
     if band.implied:
         raise Refused(f"{band}: it only follows from {band.conjuncts[0].shown}, which decides")
     integral = band.axis.integral_types and band.left.type.integral and band.right.type.integral
     pieces = [piece for conjunct in band.conjuncts for piece in conjunct.tree.walk()]
-    if not integral or not all(isinstance(piece, _OF_SUMS) for piece in pieces):
-        raise Refused(f"{band}: sums over both sides are exact for integers only")
-    if any(n.is_string or "e" in n.name.lower() for n in pieces if isinstance(n, exp.Literal)):
+    if not integral or not all(map(_is_exact, pieces)):
         raise Refused(f"{band}: sums over both sides are exact for integers only")
     if len(found) != (1 if any(isinstance(piece, exp.Abs) for piece in pieces) else 2):
         raise Refused(f"{band}: it has more comparisons than the two ends of a band")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -95,15 +95,26 @@ def _pairs(text: str) -> Length | None:
     return total
 
 
-def interval_parts(tree: exp.Expression) -> list[tuple[str, exp.Expression]] | None:
-    """The units of ``make_interval(…)`` or ``make_dt_interval(…)`` with the number of each; None for anything else."""
+def counted_lengths(tree: exp.Expression) -> list[tuple[Length | None, exp.Expression]] | None:
+    """The lengths of time that an expression adds, with the number of each; None for any other expression.
+
+    ``make_interval(…)`` adds them; ``n * INTERVAL 1 DAY`` and ``make_dt_interval(…)`` also make a DATE a TIMESTAMP.
+    """
+    if isinstance(tree, exp.Mul):
+        both = tree.this, tree.expression
+        count, each = both if isinstance(tree.expression, exp.Interval) else both[::-1]
+        return [(by_the_clock(interval_length(each)), count)] if isinstance(each, exp.Interval) else None
     if isinstance(tree, exp.MakeInterval):
-        parts = [(unit, tree.args.get(unit)) for unit in _MAKE_INTERVAL]
+        written = [(interval_of("1", unit), count) for unit in _MAKE_INTERVAL if (count := tree.args.get(unit))]
+        written = [(each, count) for each, count in written if count.name != "0"]
     elif isinstance(tree, exp.Anonymous) and tree.name.lower() == "make_dt_interval":
-        parts = list(zip(_MAKE_DT_INTERVAL, tree.expressions, strict=False))
+        units = [by_the_clock(interval_of("1", unit)) for unit in _MAKE_DT_INTERVAL]
+        written = list(zip(units, tree.expressions, strict=False))
     else:
         return None
-    written = [(unit.upper(), count) for unit, count in parts if isinstance(count, exp.Expression)]
-    if any(isinstance(count, exp.Kwarg) for _, count in written):
-        return None
-    return [(unit, count) for unit, count in written if not (isinstance(count, exp.Literal) and count.name == "0")]
+    return None if any(isinstance(count, exp.Kwarg) for _, count in written) else written
+
+
+def by_the_clock(length: Length | None) -> Length | None:
+    """The length as one that makes a DATE a TIMESTAMP, even in whole days."""
+    return length and replace(length, whole_days=False)

@@ -13,7 +13,15 @@ from typing import Literal
 from sqlglot import exp
 
 from dovetail.planner.band.axis import DAY
-from dovetail.planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
+from dovetail.planner.band.lengths import (
+    Length,
+    by_the_clock,
+    cast_length,
+    counted_lengths,
+    interval_length,
+    interval_of,
+    months,
+)
 from dovetail.planner.conditions.compared import Comparison
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
@@ -137,24 +145,15 @@ class Sum:
                 self._add_length(tree, months(value), sign)
             case exp.TimestampAdd() if tree.unit is not None:
                 self.add(tree.this, sign)
-                self._add_counted(tree, tree.expression, tree.unit.name, sign)
-                self.amount = self.amount.plus(Amount(clock=True), 1)
+                self._add_lengths(tree, tree.expression, by_the_clock(interval_of("1", tree.unit.name)), sign)
             case exp.DateDiff() if not tree.args.get("unit"):
                 self._add_date(tree.this, sign)
                 self._add_date(tree.expression, -sign)
             case exp.DateDiff() | exp.TimestampDiff():
                 self._add_difference(tree, sign)
-            case exp.Mul() if isinstance(tree.this, exp.Interval) or isinstance(tree.expression, exp.Interval):
-                unit, count = tree.this, tree.expression
-                if isinstance(count, exp.Interval):
-                    unit, count = count, unit
-                self._add_lengths(tree, count, interval_length(unit), sign)
-                self.amount = self.amount.plus(Amount(clock=True), 1)
-            case exp.MakeInterval() | exp.Anonymous() if (parts := interval_parts(tree)) is not None:
-                for unit, count in parts:
-                    self._add_counted(tree, count, unit, sign)
-                if isinstance(tree, exp.Anonymous) or any(u in ("HOUR", "MINUTE", "SECOND") for u, _ in parts):
-                    self.amount = self.amount.plus(Amount(clock=True), 1)
+            case exp.Mul() | exp.MakeInterval() | exp.Anonymous() if (lengths := counted_lengths(tree)) is not None:
+                for each, count in lengths:
+                    self._add_lengths(tree, count, each, sign)
             case _ if (value := constant(tree)) is not None:
                 self.amount = self.amount.plus(Amount(number=value), sign)
             case _:
@@ -195,11 +194,8 @@ class Sum:
             raise Refused(f"{sql(tree)} is no date; Spark would cast it")
         self.add(tree if found.name == "date" else exp.cast(tree.copy(), "date"), sign)
 
-    def _add_counted(self, tree: exp.Expression, count: exp.Expression, unit: str, sign: int) -> None:
-        """``count`` units of time: a constant, or so many on each row."""
-        self._add_lengths(tree, count, interval_of("1", unit), sign)
-
     def _add_lengths(self, tree: exp.Expression, count: exp.Expression, each: Length | None, sign: int) -> None:
+        """``count`` lengths of time: a constant, or so many on each row."""
         value = constant(count)
         if each is None:
             raise Refused(f"the length of {sql(tree)} is not known")

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -43,6 +45,8 @@ _TEXT_AS = {
     "timestamp": exp.DType.TIMESTAMPLTZ,
     "timestamp_ntz": exp.DType.TIMESTAMPNTZ,
 }
+
+_SIDES: tuple[Side, ...] = ("left", "right")
 
 
 class OneSided(Refused):
@@ -143,43 +147,66 @@ def _read_bounds(
     if any(c.name.startswith(HOLE) for tree in (small, large) for c in tree.find_all(exp.Column)):
         raise Refused("a subquery stands in it")
     small, large = _with_one_type(small, large, scope)
+    sum_ = _sum_across(small, large, scope)
+    if sum_ is None:
+        return []
+    mixed = "both" in (scope.side(small), scope.side(large))
+    wraps = not scope.ansi and any(_adds_integers(operand, scope) for operand in (small, large))
+    nan_passes = scope.side(large) == "both" and not guarded
+    found = []
+    reason = Refused("it does not bound one expression of either side")
+    for side in _SIDES:
+        try:
+            solved = _term_as_point(sum_, side) or _operand_as_point(small, large, side, scope)
+        except Refused as no:
+            reason = no
+            continue
+        if solved is None or solved.point.type.name == "micros" or any(abs(c) != 1 for c, _ in solved.rest):
+            continue
+        # coefficient·point + Σ + amount ≤ 0
+        amount = Amount().plus(solved.amount, -solved.coefficient)
+        terms = tuple((-solved.coefficient * c, leaf) for c, leaf in solved.rest)
+        end, lower = End(terms, amount.number + amount.micros), solved.coefficient < 0
+        added = " and ".join(leaf.text for _, leaf in terms) if len(terms) > 1 else ""
+        found.append(_Bound(solved.point, side, lower, end, mixed, nan_passes, added, amount, wraps, conjunct))
+    if not found:
+        raise reason
+    return found
+
+
+def _sum_across(small: exp.Expression, large: exp.Expression, scope: ConditionScope) -> Sum | None:
+    """The sum ``small - large``; None unless it has terms of both sides.  Raises ``Refused`` for a term of both."""
     sum_ = Sum(scope)
     for operand, sign in ((small, 1), (large, -1)):
         sum_.add(operand, sign, whole=_negates_reals(operand, scope))
     sum_.finish()
     sides = {side for side, *_ in sum_.terms.values()}
     if not {"left", "right"} <= sides and "both" not in sides:
-        return []
+        return None
     for side, _, leaf in sum_.terms.values():
         if side == "both":
             raise Refused(f"{leaf.text} mixes both sides of the join")
         if leaf.type == UNKNOWN:
             raise Refused(f"the type of {leaf.text} is not known")
-    mixed = "both" in (scope.side(small), scope.side(large))
-    wraps = not scope.ansi and any(_adds_integers(operand, scope) for operand in (small, large))
-    nan_passes = scope.side(large) == "both" and not guarded
-    found = []
-    reason = Refused("it does not bound one expression of either side")
-    for point_side, other in (("left", "right"), ("right", "left")):
-        points = [(c, leaf) for side, c, leaf in sum_.terms.values() if side == point_side]
-        rest = [(c, leaf) for side, c, leaf in sum_.terms.values() if side in (other, None)]
-        amount = sum_.amount
-        if len(points) != 1 or abs(points[0][0]) != 1:
-            try:
-                points, rest, amount = _operand_as_point(small, large, point_side, other, scope) or ([], [], amount)
-            except Refused as no:
-                reason, points = no, []
-        if len(points) != 1 or points[0][1].type.name == "micros" or any(abs(c) != 1 for c, _ in rest):
-            continue
-        coefficient, point = points[0]
-        # coefficient·point + Σ + amount ≤ 0
-        amount = Amount().plus(amount, -coefficient)
-        end = End(tuple((-coefficient * c, leaf) for c, leaf in rest), amount.number + amount.micros)
-        added = " and ".join(leaf.text for _, leaf in rest) if len(rest) > 1 else ""
-        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, nan_passes, added, amount, wraps, conjunct))  # type: ignore[arg-type]
-    if not found:
-        raise reason
-    return found
+    return sum_
+
+
+class _Solved(NamedTuple):
+    """A comparison as ``coefficient·point + Σ rest + amount ≤ 0``."""
+
+    coefficient: int
+    point: Leaf
+    rest: list[tuple[int, Leaf]]
+    amount: Amount
+
+
+def _term_as_point(sum_: Sum, side: Side) -> _Solved | None:
+    """Read the only term of a side as the point; None if it has more terms, or several times the same."""
+    points = [(c, leaf) for owner, c, leaf in sum_.terms.values() if owner == side]
+    if len(points) != 1 or abs(points[0][0]) != 1:
+        return None
+    rest = [(c, leaf) for owner, c, leaf in sum_.terms.values() if owner != side]
+    return _Solved(*points[0], rest, sum_.amount)
 
 
 def _negates_reals(operand: exp.Expression, scope: ConditionScope) -> bool:
@@ -247,21 +274,20 @@ def _adds_integers(operand: exp.Expression, scope: ConditionScope) -> bool:
 
 
 def _operand_as_point(
-    small: exp.Expression, large: exp.Expression, side: str, other: str, scope: ConditionScope
-) -> tuple[list[tuple[int, Leaf]], list[tuple[int, Leaf]], Amount] | None:
+    small: exp.Expression, large: exp.Expression, side: Side, scope: ConditionScope
+) -> _Solved | None:
     """Read the operand over ``side`` as one leaf, the point, although it is a sum: Spark computes that sum.
 
-    Returns the point with its sign, the terms of the operand over the ``other`` side, and the amount added to them.
     Returns None if the operands are not over one side each.
     """
     for point, rest, coefficient in ((small, large, 1), (large, small, -1)):
-        if scope.side(point) == side and scope.side(rest) == other:
+        if scope.side(point) == side and {side, scope.side(rest)} == {"left", "right"}:
             sum_ = Sum(scope)
             sum_.add(rest, -coefficient)
             leaf = leaf_of(without_parentheses(point), scope)
             if leaf.type == UNKNOWN:
                 raise Refused(f"the type of {leaf.text} is not known")
-            return [(coefficient, leaf)], [(c, term) for _, c, term in sum_.terms.values()], sum_.amount
+            return _Solved(coefficient, leaf, [(c, term) for _, c, term in sum_.terms.values()], sum_.amount)
     return None
 
 
@@ -269,54 +295,61 @@ def _pair(
     bounds: list[_Bound], scope: ConditionScope, refused: set[Scalar]
 ) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
     """Put lower and upper bounds of the same point together; ``refused`` conjuncts already have a reason."""
-    distances: dict[tuple[str, str], Band] = {}
-    intervals: dict[tuple[Side, str], Band] = {}
+    distances: dict[tuple[str, str], DistanceBand] = {}
+    intervals: dict[tuple[Side, str], IntervalBand] = {}
     refusals: list[Refused] = []
     used = set(refused)
-    for low in (b for b in bounds if b.lower):
-        for high in (b for b in bounds if not b.lower and b.side == low.side and b.point == low.point):
-            conjuncts = tuple(dict.fromkeys((low.conjunct, high.conjunct)))
-            try:
-                axis = _axis((low, high), scope)
-                low_end, high_end = _in_units(low, axis, scope), _in_units(high, axis, scope)
-                nulls = low_end.endless and high_end.endless
-                if nulls and (low.null_point_passes or high.null_point_passes):
-                    raise Refused(f"{low.conjunct.shown}: where {low.point.text} is NULL, it may match any interval")
-            except Refused as no:
-                refusals.append(Refused(no.reason, no.place or low.conjunct.place))
-                used.update(conjuncts)
-                continue
-            same = len(low.end.terms) == 1 and low.end.terms == high.end.terms and low.end.terms[0][0] == 1
-            same = same and not (low.end.endless or high.end.endless)
-            used.update(conjuncts)
-            if same and low_end.constant > high_end.constant:
-                reason = f"{conjuncts[0].shown}: no value lies in so narrow a band"
-                refusals.append(Refused(reason, conjuncts[0].place))
-            elif same and low.side == "left":
-                leaf = low.end.terms[0][1]
-                room = max(abs(low_end.room), abs(high_end.room))
-                ends = low_end.constant, high_end.constant
-                band = DistanceBand(low.point, leaf, *ends, axis, conjuncts, room, low.implied or high.implied)
-                distances.setdefault((low.point.key, leaf.key), band)
-            elif not same:
-                interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts, nulls)
-                intervals.setdefault((low.side, low.point.key), interval)
+    for low, high in filter(_bound_one_point, product(bounds, bounds)):
+        used.update((low.conjunct, high.conjunct))
+        try:
+            band = _between(low, high, scope)
+        except Refused as no:
+            refusals.append(Refused(no.reason, no.place or low.conjunct.place))
+            continue
+        if isinstance(band, IntervalBand):
+            intervals.setdefault((low.side, low.point.key), band)
+        elif low.side == "left":  # the same distance is read from the right side as well
+            distances.setdefault((band.left.key, band.right.key), band)
     overlaps = _overlaps([b for b in bounds if b.conjunct not in used and not b.lower], scope)
     used.update(c for overlap in overlaps for c in overlap.conjuncts)
-    for b in bounds:
-        if b.conjunct not in used:
-            used.add(b.conjunct)
-            both = {o.lower for o in bounds if o.conjunct == b.conjunct} == {True, False}
-            if both and b.sum:
-                reason = f"{b.conjunct.shown} adds up {b.sum}; a band holds one expression"
-                refusals.append(Refused(reason, b.conjunct.place))
-                continue
-            reason = (
-                f"{b.conjunct.shown} bounds {b.point.text} on one side only, so there is no band; "
-                f"add {'an upper' if b.lower else 'a lower'} bound"
-            )
-            refusals.append(OneSided(reason, b.conjunct.place))
+    unpaired = dict.fromkeys(b.conjunct for b in bounds if b.conjunct not in used)
+    refusals += (_why_unpaired([b for b in bounds if b.conjunct == conjunct]) for conjunct in unpaired)
     return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)
+
+
+def _bound_one_point(bounds: tuple[_Bound, _Bound]) -> bool:
+    low, high = bounds
+    return low.lower and not high.lower and (low.side, low.point) == (high.side, high.point)
+
+
+def _between(low: _Bound, high: _Bound, scope: ConditionScope) -> DistanceBand | IntervalBand:
+    """The band of a lower and an upper bound of one point.  Raises ``Refused`` if they make none."""
+    axis = _axis((low, high), scope)
+    conjuncts = tuple(dict.fromkeys((low.conjunct, high.conjunct)))
+    low_end, high_end = _in_units(low, axis, scope), _in_units(high, axis, scope)
+    nulls = low_end.endless and high_end.endless
+    if nulls and (low.null_point_passes or high.null_point_passes):
+        raise Refused(f"{low.conjunct.shown}: where {low.point.text} is NULL, it may match any interval")
+    terms, endless = low.end.terms, low.end.endless or high.end.endless
+    if endless or len(terms) != 1 or terms != high.end.terms or terms[0][0] != 1:
+        return IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts, nulls)
+    if low_end.constant > high_end.constant:
+        raise Refused(f"{low.conjunct.shown}: no value lies in so narrow a band")
+    room = max(abs(low_end.room), abs(high_end.room))
+    ends = low_end.constant, high_end.constant
+    return DistanceBand(low.point, terms[0][1], *ends, axis, conjuncts, room, low.implied or high.implied)
+
+
+def _why_unpaired(bounds: list[_Bound]) -> Refused:
+    """Why the bounds of one conjunct are in no band."""
+    first, place = bounds[0], bounds[0].conjunct.place
+    if first.sum and {b.lower for b in bounds} == {True, False}:
+        return Refused(f"{first.conjunct.shown} adds up {first.sum}; a band holds one expression", place)
+    return OneSided(
+        f"{first.conjunct.shown} bounds {first.point.text} on one side only, so there is no band; "
+        f"add {'an upper' if first.lower else 'a lower'} bound",
+        place,
+    )
 
 
 def _overlaps(uppers: list[_Bound], scope: ConditionScope) -> list[OverlapBand]:

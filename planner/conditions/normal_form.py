@@ -37,6 +37,7 @@ from dovetail.planner.expr.tokens import Tokens, tokenize
 _WORTH = re.compile(r"(?i)\(|!|\b(?:NOT|OR|TRUE|FALSE|CASE)\b|(?<![\w.])(\d+)\s*=+\s*\1(?![\w.])")
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "==": "<>", "<>": "=", "!=": "="}
 _NO_COLUMNS = frozenset("TRUE FALSE IS IF COALESCE NVL IFNULL".split())
+_TRUTHS = {"TRUE": True, "FALSE": False}
 _TOGGLED = frozenset(("IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN"))
 
 
@@ -144,18 +145,16 @@ class _Reader:
         return Piece("AND", " AND ".join(_enclose(p) for p in pieces), pieces[0].at, tuple(pieces))
 
     def _or(self, part: Part, parts: list[Piece]) -> Piece:
-        at = self.t[part.lo].start
         pieces = [p for piece in parts for p in _flat("OR", piece) if p.kind != "FALSE"]
         if not pieces or any(p.kind == "TRUE" for p in pieces):
-            return Piece("TRUE" if pieces else "FALSE", "TRUE" if pieces else "FALSE", at)
+            return _truth(bool(pieces), self.t[part.lo].start)
         pieces = merge_branches(pieces)
         branches = [{key(p): p for p in _flat("AND", branch)} for branch in pieces]
-        common = [
-            key for key in branches[0] if len(pieces) > 1 and all(key in b for b in branches) and deterministic(key)
-        ]
-        if not common:
+        shared = set.intersection(*map(set, branches)) if len(branches) > 1 else set()
+        common = set(filter(deterministic, shared))
+        factors = [p for key, p in branches[0].items() if key in common]
+        if not factors:
             return self._either(pieces, part)
-        factors = [branches[0][key] for key in common]
         rests = [[p for key, p in b.items() if key not in common] for b in branches]
         if all(rests):  # A OR (A AND b) is A
             factors.append(self._either([self._and(part, rest) for rest in rests], part))
@@ -174,11 +173,10 @@ class _Reader:
         t = self.t
         if found := self._looked_through(lo, hi, negated, holds):
             return found
-        at, text = t[lo].start, t.slice(lo, hi)
-        truth = self._truth(lo, hi)
-        if truth is not None:
-            kind = "TRUE" if truth is not negated else "FALSE"
-            return Piece(kind, text if truth is not negated and hi - lo == 1 else kind, at)
+        at = t[lo].start
+        constant = self._constant(lo, hi)
+        if constant is not None:
+            return _truth(constant is not negated, at)
         return Piece("", self._opposite(lo, hi) if negated else self._compared(lo, hi), at)
 
     def _compared(self, lo: int, hi: int) -> str:
@@ -198,7 +196,7 @@ class _Reader:
         column = all(self.t[i].is_name if (i - a) % 2 == 0 else self.t[i].word == "." for i in range(a, b))
         return (a, b) if column or b - a == 1 else (lo, hi)
 
-    def _truth(self, lo: int, hi: int) -> bool | None:
+    def _constant(self, lo: int, hi: int) -> bool | None:
         """Evaluate a constant leaf: ``TRUE``, ``1 = 1``; None if it is not constant."""
         t = self.t
         if hi - lo == 1 and t[lo].word in ("TRUE", "FALSE"):
@@ -209,41 +207,58 @@ class _Reader:
 
     def _looked_through(self, lo: int, hi: int, negated: bool, holds: bool) -> Piece | None:
         """Unwrap a redundant leaf: ``(c) = TRUE``, ``c IS TRUE``, ``coalesce(c, FALSE)``, CASE WHEN c THEN TRUE END."""
-        t, again = self.t, self._again
+        t = self.t
         if hi - lo < 3:
             return None
         marks = operators(t, lo, hi)
         words = [t[i].word for i in marks]
-        if len(marks) == 1 and words[0] in ("=", "==", "<=>") and (rows := self._rows(lo, marks[0], hi)):
-            return self._of_rows(rows, negated)
-        if len(marks) > 1 and words[-1] in ("=", "==") and marks[-1] == hi - 2 and COMPARISONS.issuperset(words):
-            truth = {"TRUE": True, "FALSE": False}.get(t[hi - 1].word)  # a = b = TRUE is (a = b) = TRUE
-            return None if truth is None else again(lo, hi - 2, negated is truth, holds)
-        if len(marks) == 1 and words[0] in ("=", "==", "<=>"):
-            for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
-                if marks[0] == (hi - 2 if at > lo else lo + 1) and t[at].word in ("TRUE", "FALSE"):
-                    deterministic = words[0] != "<=>" or (holds and not negated)
-                    if deterministic and self._is_condition(a, b):
-                        return again(a, b, negated is (t[at].word == "TRUE"), holds)
-        if t[hi - 1].word in ("TRUE", "FALSE") and (words[-1:] == ["IS"] or words[-2:] == ["IS", "NOT"]):
-            not_ = words[-1] == "NOT"
-            end = marks[-2] if not_ else marks[-1]
-            if end == hi - 2 - not_ and holds and negated is not_ and self._is_condition(lo, end):
-                return again(lo, end, t[hi - 1].word == "FALSE", holds)
-            return None
+        if words and words[-1] in ("=", "==", "<=>"):
+            if len(marks) == 1 and (rows := self._rows(lo, marks[0], hi)):
+                return self._of_rows(rows, negated)
+            return self._equal_to_truth(lo, hi, marks, negated, holds)
+        if words[-1:] == ["IS"] or words[-2:] == ["IS", "NOT"]:
+            return self._is_truth(lo, hi, marks, negated) if holds else None
         if not holds or marks:
             return None
-        if t.word(lo + 1, hi) == "(" and t.match[lo + 1] == hi - 1 and t.word(lo - 1 if lo else hi, hi) != ".":
-            arguments = t.split(lo + 2, hi - 1)
-            last = t.slice(*arguments[-1]).upper()
-            if t[lo].word in ("COALESCE", "NVL", "IFNULL") and [last] == [str(negated).upper()] * (len(arguments) - 1):
-                return again(*arguments[0], negated, holds) if self._is_condition(*arguments[0]) else None
-            chosen = [t.slice(*a).upper() for a in arguments[1:]]
-            if t[lo].word == "IF" and chosen in (["TRUE", "FALSE"], ["TRUE", "NULL"]) and not negated:
-                return again(*arguments[0], negated, holds)
-        if t[lo].word == "CASE" and t.word(lo + 1) == "WHEN" and t[hi - 1].word == "END" and not negated:
-            return self._case(lo, hi)
+        if t[lo].word == "CASE" and t[lo + 1].word == "WHEN" and t[hi - 1].word == "END":
+            return None if negated else self._case(lo, hi)
+        return self._call(lo, hi, negated)
+
+    def _equal_to_truth(self, lo: int, hi: int, marks: list[int], negated: bool, holds: bool) -> Piece | None:
+        """``c = TRUE``, ``TRUE = c``, ``c <=> TRUE``; ``a = b = TRUE``, which is ``(a = b) = TRUE``."""
+        t, sign = self.t, self.t[marks[-1]].word
+        if len(marks) > 1:
+            chained = sign != "<=>" and marks[-1] == hi - 2 and all(t[i].word in COMPARISONS for i in marks)
+            truth = _TRUTHS.get(t[hi - 1].word) if chained else None
+            return None if truth is None else self._again(lo, hi - 2, negated is truth, holds)
+        if sign == "<=>" and (negated or not holds):
+            return None
+        for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
+            truth = _TRUTHS.get(t[at].word) if abs(at - marks[0]) == 1 else None
+            if truth is not None and self._is_condition(a, b):
+                return self._again(a, b, negated is truth, holds)
         return None
+
+    def _is_truth(self, lo: int, hi: int, marks: list[int], negated: bool) -> Piece | None:
+        """``c IS TRUE``, and NOT ``c IS NOT TRUE``, where NULL is FALSE."""
+        not_ = self.t[marks[-1]].word == "NOT"
+        end, truth = marks[-2] if not_ else marks[-1], _TRUTHS.get(self.t[hi - 1].word)
+        if truth is None or end != hi - 2 - not_ or negated is not not_ or not self._is_condition(lo, end):
+            return None
+        return self._again(lo, end, not truth, holds=True)
+
+    def _call(self, lo: int, hi: int, negated: bool) -> Piece | None:
+        """``coalesce(c, FALSE)``, ``if(c, TRUE, FALSE)``, where NULL is FALSE."""
+        t = self.t
+        if t[lo + 1].word != "(" or t.match[lo + 1] != hi - 1:
+            return None
+        condition, *others = t.split(lo + 2, hi - 1)
+        words = [t.slice(*other).upper() for other in others]
+        if t[lo].word in ("COALESCE", "NVL", "IFNULL") and words == [str(negated).upper()]:
+            is_same = self._is_condition(*condition)
+        else:
+            is_same = t[lo].word == "IF" and not negated and words in (["TRUE", "FALSE"], ["TRUE", "NULL"])
+        return self._again(*condition, negated, holds=True) if is_same else None
 
     def _case(self, lo: int, hi: int) -> Piece | None:
         """``CASE WHEN c THEN TRUE [ELSE FALSE] END``."""
@@ -275,7 +290,7 @@ class _Reader:
         for (a, b), (c, d) in rows:
             at, left, right = t[a].start, t.slice(a, b), t.slice(c, d)
             if left == right and b - a == 1 and t[a].word.isdigit():
-                fields.append(Piece("FALSE" if negated else "TRUE", "FALSE" if negated else "TRUE", at))
+                fields.append(_truth(not negated, at))
             else:
                 text = f"{left} <=> {right}"
                 fields.append(Piece("", f"NOT ({text})" if negated else text, at))
@@ -300,26 +315,30 @@ class _Reader:
         marks = operators(t, lo, hi)
         words = [t[i].word for i in marks]
         start, end = t[lo].start, t[hi - 1].end
-
-        def put(at: int, upto: int, new: str) -> str:
+        if words and lo < marks[0] and marks[-1] - marks[0] < 2:
+            first, last = t[marks[0]], t[marks[-1]]
+            match words:
+                case [sign] if sign in _OPPOSITE:
+                    at, upto, new = first.start, first.end, _OPPOSITE[sign]
+                case [word] if word in _TOGGLED:
+                    at, upto, new = first.start, first.start, "NOT"
+                case ["NOT", word] if word in _TOGGLED:
+                    at, upto, new = first.start, last.start, ""
+                case ["IS"]:
+                    at, upto, new = first.end, first.end, "NOT"
+                case ["IS", "NOT"]:
+                    at, upto, new = first.end, last.end, ""
+                case _:
+                    return f"NOT ({text[start:end]})"
             return f"{text[start:at].rstrip()} {new} {text[upto:end].lstrip()}".strip()
-
-        if len(marks) == 1 and words[0] in _OPPOSITE and lo < marks[0] < hi - 1:
-            return put(t[marks[0]].start, t[marks[0]].end, _OPPOSITE[words[0]])
-        if len(marks) == 1 and words[0] in _TOGGLED and lo < marks[0] < hi - 1:
-            return put(t[marks[0]].start, t[marks[0]].start, "NOT")
-        two = len(marks) == 2 and lo < marks[0] == marks[1] - 1
-        if two and words[0] == "NOT" and words[1] in _TOGGLED:
-            return put(t[marks[0]].start, t[marks[1]].start, "")
-        if words == ["IS"] and marks[0] > lo:
-            return put(t[marks[0]].end, t[marks[0]].end, "NOT")
-        if two and words == ["IS", "NOT"]:
-            return put(t[marks[0]].end, t[marks[1]].end, "")
-        if words == ["EXISTS"] and marks[0] == lo and t.match.get(lo + 1) == hi - 1:
-            return f"NOT {text[start:end]}"
-        if not marks and (hi - lo == 1 or inside(t, lo, hi) != (lo, hi)):
+        alone = not marks and (hi - lo == 1 or inside(t, lo, hi) != (lo, hi))
+        if alone or (words == ["EXISTS"] and marks[0] == lo and t.match.get(lo + 1) == hi - 1):
             return f"NOT {text[start:end]}"
         return f"NOT ({text[start:end]})"
+
+
+def _truth(value: bool, at: int) -> Piece:
+    return Piece(str(value).upper(), str(value).upper(), at)
 
 
 def _enclose(piece: Piece) -> str:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr.scalar import HOLE, Scalar, parse
 from dovetail.planner.expr.substitution import operand
-from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 _KNOWN: dict[str, type[exp.AggFunc]] = {
     "COUNT": exp.Count,
@@ -38,44 +38,39 @@ class Call:
 def aggregate_arguments(text: str) -> list[tuple[int, int]]:
     """Find the positions of the arguments of the aggregates in an expression."""
     t = tokenize(text)
-    found = (
-        i + 1
-        for i in range(len(t) - 1)
-        if t[i].word in _KNOWN and t[i].word != "MEAN" and t[i + 1].word == "(" and (i == 0 or t[i - 1].word != ".")
-    )
+    found = (i + 1 for i in range(len(t) - 1) if t[i].word in _KNOWN and t[i].word != "MEAN" and _is_call(t, i))
     return [(t[opening].end, t[t.match[opening]].start) for opening in found]
 
 
 def calls(scalar: Scalar) -> tuple[Call, ...]:
     """Return the aggregates of an expression.  Raises ``Refused`` for others than count, sum, avg, min and max."""
-    text = scalar.text
-    t = tokenize(text)
-    found: list[Call] = []
-    for i in range(len(t)):
-        kind = _KNOWN.get(t[i].word)
-        if kind is None or t.word(i + 1) != "(" or (i and t[i - 1].word == "."):
-            continue
-        close = t.match[i + 1]
-        call_text = t.slice(i, close + 1)
-        tree: exp.Expr = parse(call_text, scalar.place)
-        if (
-            not isinstance(tree, kind)
-            or tree.args.get("expressions")
-            or t.word(close + 1) in _BEHIND
-            or HOLE in call_text
-        ):
-            raise Refused(f"{call_text} is more than a plain aggregate")
-        distinct = isinstance(tree.this, exp.Distinct)
-        inner = t.slice(i + 3 if distinct or t.word(i + 2) == "ALL" else i + 2, close)
-        whole = kind is exp.Count and (inner == "*" or inner.isdigit())
-        if distinct and (whole or len(tree.this.expressions) > 1):
-            raise Refused(f"{call_text} is more than a plain aggregate of one column")
-        argument = None if whole else Scalar(inner, (), scalar.place)
-        found.append(Call(kind.__name__.lower(), argument, distinct, t[i].start, t[close].end, call_text))
+    t = tokenize(scalar.text)
+    found = tuple(_call(t, i, scalar) for i in range(len(t) - 1) if t[i].word in _KNOWN and _is_call(t, i))
     aggregates = [n for n in scalar.tree.find_all(exp.AggFunc, exp.Any) if not _is_of_like(n)]
     if len(aggregates) != len(found) or scalar.tree.find(exp.Window):
         raise Refused(f"{scalar.shown} computes more than count, sum, avg, min and max")
-    return tuple(found)
+    return found
+
+
+def _call(t: Tokens, i: int, scalar: Scalar) -> Call:
+    """The aggregate at token ``i``.  Raises ``Refused`` for one with FILTER, OVER or another addition."""
+    kind, close = _KNOWN[t[i].word], t.match[i + 1]
+    text = t.slice(i, close + 1)
+    tree: exp.Expr = parse(text, scalar.place)
+    if not isinstance(tree, kind) or tree.args.get("expressions") or t.word(close + 1) in _BEHIND or HOLE in text:
+        raise Refused(f"{text} is more than a plain aggregate")
+    distinct = isinstance(tree.this, exp.Distinct)
+    inner = t.slice(i + 3 if distinct or t.word(i + 2) == "ALL" else i + 2, close)
+    whole = kind is exp.Count and (inner == "*" or inner.isdigit())
+    if distinct and (whole or len(tree.this.expressions) > 1):
+        raise Refused(f"{text} is more than a plain aggregate of one column")
+    argument = None if whole else Scalar(inner, (), scalar.place)
+    return Call(kind.__name__.lower(), argument, distinct, t[i].start, t[close].end, text)
+
+
+def _is_call(t: Tokens, i: int) -> bool:
+    """Whether a word is the name of a function, without a schema, that is called."""
+    return t[i + 1].word == "(" and (i == 0 or t[i - 1].word != ".")
 
 
 def _is_of_like(tree: exp.Expr) -> bool:

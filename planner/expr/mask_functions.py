@@ -145,53 +145,45 @@ def _types(words: list[Token]) -> set[int]:
 
 def _interval(words: list[Token], i: int, text: str) -> tuple[exp.Interval, int] | None:
     """An interval literal whose keyword stands at ``i``, and where it ends; None for anything else."""
-
-    def at(n: int) -> Token | None:
-        return words[n] if n < len(words) else None
-
-    def value(n: int) -> tuple[str, int] | None:
-        sign, token = "", at(n)
-        if token and token.token_type in _SIGNS:
-            sign, n = ("-" if token.token_type is TokenType.DASH else ""), n + 1
-            token = at(n)
-        if token is None or token.token_type not in (TokenType.STRING, TokenType.NUMBER):
-            return None
-        after = at(n + 1)
-        plain = after is None or after.start != token.start  # not 1L
-        return (sign + token.text, n + 1) if plain else None
-
-    def unit(n: int) -> str:
-        token = at(n)
-        word = token.text.upper() if token and token.token_type is not TokenType.STRING else ""
-        return word if word.removesuffix("S") in _UNITS else ""
-
-    first = value(i + 1) if words[i].token_type is TokenType.INTERVAL else None
+    first = _signed_value(words, i + 1) if words[i].token_type is TokenType.INTERVAL else None
     if first is None:
         return None
-    value_text, end = first
-    if not unit(end):
+    value, end = first
+    unit = _unit(words, end)
+    if not unit:
         if words[end - 1].token_type is not TokenType.STRING or end != i + 2:
             return None
-        found = exp.Interval(this=exp.Literal.string(value_text))
+        found = exp.Interval(this=exp.Literal.string(value))
+    elif end + 1 < len(words) and words[end + 1].text.upper() == "TO" and (last := _unit(words, end + 2)):
+        span = exp.IntervalSpan(this=exp.var(unit), expression=exp.var(last))
+        found, end = exp.Interval(this=exp.Literal.string(value), unit=span), end + 3
     else:
-        last = at(end + 1)
-        if last is not None and last.text.upper() == "TO" and unit(end + 2):
-            span = exp.IntervalSpan(this=exp.var(unit(end)), expression=exp.var(unit(end + 2)))
-            found, end = exp.Interval(this=exp.Literal.string(value_text), unit=span), end + 3
-        else:
-            parts = [(value_text, unit(end))]
-            end += 1
-            while (
-                (more := value(end)) and unit(more[1]) and words[end].token_type in (TokenType.STRING, TokenType.NUMBER)
-            ):
-                parts.append((more[0], unit(more[1])))
-                end = more[1] + 1
-            if len(parts) == 1:
-                found = exp.Interval(this=exp.Literal.string(value_text), unit=exp.var(parts[0][1]))
-            else:
-                found = exp.Interval(this=exp.Literal.string(" ".join(f"{v} {u}" for v, u in parts)))
+        found, end = exp.Interval(this=exp.Literal.string(value), unit=exp.var(unit)), end + 1
+        parts = [f"{value} {unit}"]
+        while end < len(words) and words[end].token_type not in _SIGNS and (more := _signed_value(words, end)):
+            if not (unit := _unit(words, more[1])):
+                break
+            parts.append(f"{more[0]} {unit}")
+            found, end = exp.Interval(this=exp.Literal.string(" ".join(parts))), more[1] + 1
     found.meta[RAW] = text[words[i].start : words[end - 1].end + 1]
     return found, end
+
+
+def _signed_value(words: list[Token], i: int) -> tuple[str, int] | None:
+    """A number or string at ``i`` with its sign, and where it ends; None for anything else, such as ``1L``."""
+    sign = ""
+    if i < len(words) and words[i].token_type in _SIGNS:
+        sign, i = ("-" if words[i].token_type is TokenType.DASH else ""), i + 1
+    if i >= len(words) or words[i].token_type not in (TokenType.STRING, TokenType.NUMBER):
+        return None
+    is_typed = i + 1 < len(words) and words[i + 1].start == words[i].start
+    return None if is_typed else (sign + words[i].text, i + 1)
+
+
+def _unit(words: list[Token], i: int) -> str:
+    """The unit of time at ``i``; empty for another word."""
+    word = words[i].text.upper() if i < len(words) and words[i].token_type is not TokenType.STRING else ""
+    return word if word.removesuffix("S") in _UNITS else ""
 
 
 def unmask(tree: exp.Expr, text: str, literals: list[exp.Expr]) -> exp.Expr:

@@ -17,6 +17,16 @@ _VARCHAR = re.compile(r"varchar\(\d+\)")  # only the length of what is stored di
 _TEXT_AS = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
 
+def _hashed(type_: SqlType | None) -> SqlType:
+    """The type without its length.  Raises ``Refused`` for a type whose equal values may have different hashes."""
+    if type_ is None:
+        raise Refused("the type of an operand is not known")
+    known = without_length(type_)
+    if known.name not in _HASHED or _NOT_HASHED.search(known.text):
+        raise Refused(f"equal values of {known} may have different hashes")
+    return known
+
+
 def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     """The type to cast values to, so that values that Spark takes for equal have one hash; empty if no cast is needed.
 
@@ -24,12 +34,7 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     FLOAT, too, or as DOUBLE if there is no FLOAT.  Raises ``Refused`` for types whose equal values may be hashed
     differently, and for a text beside another type without ANSI, where Spark reads texts otherwise.
     """
-    known = [without_length(type_) for type_ in types if type_ is not None]
-    if len(known) < len(types):
-        raise Refused("the type of an operand is not known")
-    for type_ in known:
-        if type_.name not in _HASHED or _NOT_HASHED.search(type_.text):
-            raise Refused(f"equal values of {type_} may have different hashes")
+    known = [_hashed(type_) for type_ in types]
     if len(set(known)) == 1:
         return ""
     names = {type_.name for type_ in known}

@@ -201,18 +201,19 @@ def _read_branch(
     refused: Refused | None = None
     parts = list(flat(branch, exp.And))
     for part in parts:
-        side = scope.side(part)
-        if side == "left" or side == "right":
-            guards[side].append(speculative(part, scope))
-        elif side == "both":
-            inside = replace(scope, guards=(*scope.guards, *(Scalar(sql(g)) for one in _SIDES for g in guards[one])))
-            try:
-                if equal := _equality(part, inside):
-                    sides = sides[0].times(equal[0]), sides[1].times(equal[1])
-                elif several is None:
-                    several = _read_several(part, inside)
-            except Refused as no:
-                refused = no
+        match side := scope.side(part):
+            case "left" | "right":
+                guards[side].append(speculative(part, scope))
+            case "both":
+                before = (Scalar(sql(guard)) for guard in (*guards["left"], *guards["right"]))
+                inside = replace(scope, guards=(*scope.guards, *before))
+                try:
+                    if equal := _equality(part, inside):
+                        sides = sides[0].times(equal[0]), sides[1].times(equal[1])
+                    elif several is None:
+                        several = _read_several(part, inside)
+                except Refused as no:
+                    refused = no
     found: tuple[tuple[Sides | Leveled | None, str], ...] = ()
     is_constant = several is None and sides[0].is_constant and sides[1].is_constant
     if is_constant or (bands and several is None):

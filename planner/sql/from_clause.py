@@ -196,20 +196,8 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
     body = lo + lateral
     word = t.word(body, hi)
     if word == "(":
-        close = t.match[body]
-        alias, renames, plain = _alias(r, close + 1, hi)
-        if not plain:
-            return Opaque(r.scalar(lo, hi), alias, renames, lateral)
-        suffix = t.slice(close + 1, hi)
-        if alias and (table := _whole_table(r, body + 1, close)):
-            return Nested(table, alias, renames, suffix)
-        if _is_query(r, body):
-            return Derived(r.read_query(r, body + 1, close), alias, renames, suffix, lateral)
-        if lateral:
-            raise r.fail("LATERAL before joins in parentheses is not supported", lo)
-        return Nested(from_clause(r, body + 1, close), alias, renames, suffix)
+        return _parenthesized(r, lo, body, hi, lateral=lateral)
     if word == "VALUES":
-        alias, renames, _ = _alias(r, t.top(body, hi)[-1], hi) if hi > body else (None, (), True)
         end = next((i for i in t.top(body, hi) if t[i].word == "AS" or (t[i].is_name and i > body)), hi)
         alias, renames, _ = _alias(r, end, hi)
         return Opaque(r.scalar(lo, hi), alias, renames)
@@ -227,6 +215,23 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
     key = r.cte_key(name[0]) if len(name) == 1 else ""
     as_of = _as_of(r, end, hi, alias)
     return Scan(name, t.slice(body, end), alias or name[-1], renames, t.slice(end, hi), plain, key, as_of)
+
+
+def _parenthesized(r: Reader, lo: int, opening: int, hi: int, *, lateral: bool) -> Logical:
+    """A subquery, or joins in parentheses."""
+    t = r.tokens
+    close = t.match[opening]
+    alias, renames, plain = _alias(r, close + 1, hi)
+    if not plain:
+        return Opaque(r.scalar(lo, hi), alias, renames, lateral)
+    suffix = t.slice(close + 1, hi)
+    if alias and (table := _whole_table(r, opening + 1, close)):
+        return Nested(table, alias, renames, suffix)
+    if _is_query(r, opening):
+        return Derived(r.read_query(r, opening + 1, close), alias, renames, suffix, lateral)
+    if lateral:
+        raise r.fail("LATERAL before joins in parentheses is not supported", lo)
+    return Nested(from_clause(r, opening + 1, close), alias, renames, suffix)
 
 
 def _whole_table(r: Reader, lo: int, hi: int) -> Scan | None:

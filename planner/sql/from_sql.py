@@ -295,17 +295,10 @@ def _hints(t: Tokens, i: int) -> Scalar:
 
 def _clauses(r: Reader, lo: int, hi: int) -> dict[str, int]:
     """Where each clause of a SELECT begins; they must come in SQL's order (WINDOW and QUALIFY in either)."""
-    t = r.tokens
     at: dict[str, int] = {}
-    for i in t.top(lo, hi):
-        word = " ".join(t[i].word.split())
-        if word not in _CLAUSES or t[i - 1].word == ".":
-            continue
-        if word == "FROM" and t[i - 1].word == "DISTINCT" and i - 1 > lo:
-            continue  # IS DISTINCT FROM
-        if word == "WINDOW" and not (t.word(i + 2, hi) == "AS" and t.word(i + 3, hi) == "("):
-            continue
-        if word == "QUALIFY" and (i == lo or t[i - 1].word in (",", "AS") or not _operand(t, i + 1, hi)):
+    for i in r.tokens.top(lo, hi):
+        word = " ".join(r.tokens[i].word.split())
+        if word not in _CLAUSES or not _begins_clause(r.tokens, word, i, lo, hi):
             continue
         if word in at or any(_CLAUSES.index(w) > _CLAUSES.index(word) for w in at if w not in ("QUALIFY", "WINDOW")):
             raise r.fail(f"{word} is not where it is expected", i)
@@ -313,6 +306,18 @@ def _clauses(r: Reader, lo: int, hi: int) -> dict[str, int]:
     if "WINDOW" in at and "QUALIFY" in at and at["WINDOW"] < at["QUALIFY"]:
         raise r.fail("WINDOW before QUALIFY is not supported", at["WINDOW"])
     return at
+
+
+def _begins_clause(t: Tokens, word: str, i: int, lo: int, hi: int) -> bool:
+    """Whether the word of a clause begins it here: it may be a column's name, and stands in IS DISTINCT FROM."""
+    before = t[i - 1].word
+    if word == "FROM" and before == "DISTINCT":
+        return i - 1 <= lo
+    if word == "WINDOW" and not (t.word(i + 2, hi) == "AS" and t.word(i + 3, hi) == "("):
+        return False
+    if word == "QUALIFY" and (i == lo or before in (",", "AS") or not _operand(t, i + 1, hi)):
+        return False
+    return before != "."
 
 
 def _name(r: Reader, i: int, hi: int) -> str:

@@ -72,10 +72,16 @@ class _Relation:
         if not self.extended:
             return self
         query = _Relation(Project(self.filtered(), (Scalar("*"), *self.extended)), is_query=True)
-        if not self.tested:
-            return query
-        rows = query.in_from(name)
-        return _Relation(rows, self.tested, alias=_alias(rows))
+        return query.tested_by(self.tested, name) if self.tested else query
+
+    def tested_by(self, condition: tuple[Scalar, ...], name: Callable[[], str]) -> _Relation:
+        """It with a WHERE behind it."""
+        if self.extended:
+            return replace(self, tested=(*self.tested, *condition))
+        if self.is_query:
+            rows = self.in_from(name)
+            return _Relation(rows, condition, alias=_alias(rows))
+        return replace(self, where=(*self.where, *condition))
 
     def selected(self, items: tuple[Scalar, ...]) -> Project | None:
         """A SELECT over EXTEND as one block; None where it has to be two."""
@@ -175,20 +181,14 @@ def _operator(r: Reader, before: _Relation, lo: int, hi: int, read: PipeReaders)
     def name() -> str:
         return _new_name(r)
 
-    if word == "WHERE" and before.extended:
-        return replace(before, tested=(*before.tested, *r.conjuncts(lo + 1, hi)))
+    if word == "WHERE":
+        return before.tested_by(r.conjuncts(lo + 1, hi), name)
     if word == "SELECT":
         items, quantifier, hint = read.select_list(r, lo + 1, hi)
         block = before.selected(items) if before.extended else None
         block = block or before.settled(name).block(items, name)
         return _Relation(replace(block, quantifier=quantifier, hint=hint), is_query=True, alias=before.alias)
     before = before.settled(name)
-    if word == "WHERE":
-        condition = r.conjuncts(lo + 1, hi)
-        if before.is_query:
-            rows = before.in_from(name)
-            return _Relation(rows, condition, alias=_alias(rows))
-        return replace(before, where=(*before.where, *condition))
     if word == "AS" and lo + 2 == hi and t[lo + 1].is_name:
         return _renamed(before, t[lo + 1].text)
     if word == "EXTEND":

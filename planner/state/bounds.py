@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dovetail.planner.band.axis import DAY, Axis, axis_of
 from dovetail.planner.band.comparisons import comparisons
-from dovetail.planner.band.linear import UNKNOWN, ConditionScope, Leaf, Sum
+from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Sum
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, without_parentheses
 
@@ -109,33 +109,36 @@ def _bound(small: exp.Expression, large: exp.Expression, scope: ConditionScope, 
     total.add(small, 1)
     total.add(large, -1)
     total.finish()
-    lesser = [(side, leaf) for side, count, leaf in total.terms.values() if count == 1]
-    greater = [(side, leaf) for side, count, leaf in total.terms.values() if count == -1]
-    if len(total.terms) != 2 or len(lesser) != 1 or len(greater) != 1:
+    ends = {count: (side, leaf) for side, count, leaf in total.terms.values()}
+    if len(total.terms) != 2 or set(ends) != {1, -1}:
         return None
-    (small_side, small_leaf), (large_side, large_leaf) = lesser[0], greater[0]
-    if {small_side, large_side} != {"left", "right"} or UNKNOWN in (small_leaf.type, large_leaf.type):
+    (small_side, small_leaf), (large_side, large_leaf) = ends[1], ends[-1]
+    types = [small_leaf.type, large_leaf.type]
+    if {small_side, large_side} != {"left", "right"} or UNKNOWN in types:
         return None
-    amount, types = total.amount, [small_leaf.type, large_leaf.type]
+    amount = total.amount
     mixed = "both" in (scope.side(small), scope.side(large))
     adds = bool(amount.number or amount.total_length or amount.lengths)
     axis = axis_of(types, arithmetic=mixed or adds, ansi=scope.ansi, clock=amount.clock)
     if isinstance(axis, str) or not axis.exact:
         return None
-    if axis.name in ("number", "date"):
-        if (amount.number or mixed) and not scope.ansi:
-            return None  # sums may wrap around
-        least = amount.number + (amount.micros - amount.spread) / DAY
-        if axis.name == "number" and amount.total_length:
-            return None
-    elif amount.number:
+    least = _least(amount, axis, {type_.name for type_ in types}, scope, mixed=mixed)
+    number = {"left": sides[0], "right": sides[1]}
+    if least is None:
         return None
-    else:
-        least = amount.micros - amount.spread
-    names = {type_.name for type_ in types}
+    return Bound(small_leaf, number[small_side], large_leaf, number[large_side], least, axis)  # type: ignore[index]
+
+
+def _least(amount: Amount, axis: Axis, types: set[str], scope: ConditionScope, *, mixed: bool) -> Fraction | None:
+    """An amount in units of the axis, with room for calendar and clock; None where Spark may compute another sum."""
+    if axis.name in ("number", "date"):
+        may_wrap = (amount.number or mixed) and not scope.ansi
+        if may_wrap or (axis.name == "number" and amount.total_length):
+            return None
+        return amount.number + (amount.micros - amount.spread) / DAY
+    least = amount.micros - amount.spread
     if axis.name == "timestamp" and not scope.has_fixed_offset_zone:
         calendar = mixed or amount.lengths or amount.total_length >= DAY
-        if calendar or "date" in names or (amount.total_length and "timestamp_ntz" in names):
+        if calendar or "date" in types or (amount.total_length and "timestamp_ntz" in types):
             least -= _ROOM
-    number = {"left": sides[0], "right": sides[1]}
-    return Bound(small_leaf, number[small_side], large_leaf, number[large_side], least, axis)  # type: ignore[index]
+    return None if amount.number else least

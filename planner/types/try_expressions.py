@@ -131,34 +131,24 @@ class _TryForm:
 
     def form(self, tree: exp.Expression) -> exp.Expression:
         """Build the try form."""
+        if self._is_safe(tree):
+            return tree.copy()
         match tree:
-            case exp.Column() if not tree.name.startswith(HOLE):
-                return tree.copy()
             case exp.Dot() if isinstance(tree.this, exp.Dot | exp.Column):
                 self.form(tree.this)
                 return tree.copy()
-            case exp.Interval() if isinstance(without_parentheses(tree.this), exp.Literal):
-                return tree.copy()
-            case exp.Cast() if isinstance(tree.this, exp.Literal):
-                return tree.copy()
             case exp.Cast():
                 return self._cast(tree)
-            case exp.Neg() if isinstance(tree.this, exp.Literal) or (literal_number(tree.this) or 0) > 0:
-                return tree.copy()
             case exp.Neg() | exp.Abs():
                 return self._sign(tree)
-            case exp.Add() | exp.Sub() | exp.Mul() if whole_number(tree) is not None:
-                return tree.copy()
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._arithmetic(tree)
-            case exp.SafeAdd() | exp.SafeSubtract() | exp.SafeMultiply() | exp.SafeDivide():
+            case exp.SafeAdd() | exp.SafeSubtract() | exp.SafeMultiply() | exp.SafeDivide() | exp.Paren():
                 return self._inside(tree)
             case exp.Mod() | exp.IntDiv():
                 return self._divided(tree)
             case exp.Ceil() | exp.Floor() | exp.Round():
                 return self._rounded(tree)
-            case exp.Paren():
-                return self._inside(tree)
             case exp.TsOrDsToDate():
                 return self._to_date(tree)
             case exp.Anonymous(this=str(name)) if name.upper() in _TRY_TWINS:
@@ -166,25 +156,28 @@ class _TryForm:
             case exp.Bracket() if len(tree.expressions) == 1 and self._is(tree.this, "array"):
                 self.form(tree.this)
                 return exp.Anonymous(this="get", expressions=[tree.this.copy(), tree.expressions[0].copy()])
-            case exp.TsOrDsAdd() | exp.DateSub() if self._is(tree.this, *TEMPORAL) and self._integral(tree.expression):
+            case exp.TsOrDsAdd() | exp.DateSub() if self._are_times(tree.this) and self._integral(tree.expression):
                 return self._inside(tree)
-            case exp.DateDiff() if not tree.args.get("unit") and self._is(tree.this, *TEMPORAL):
-                if not self._is(tree.expression, *TEMPORAL):
-                    return self._as_written(tree)
+            case exp.DateDiff() if not tree.args.get("unit") and self._are_times(tree.this, tree.expression):
                 return self._inside(tree)
-        if (isinstance(tree, _LEAVES) and not isinstance(tree, exp.Column)) or isinstance(tree, _NOW):
-            return tree.copy()
-        if isinstance(tree, _OF_DATES):
-            return self._of_times(tree, *TEMPORAL)
-        if isinstance(tree, _OF_TIMESTAMPS):
-            return self._of_timestamps(tree)
-        if isinstance(tree, _OF_CLOCKS):
-            return self._of_times(tree, "timestamp", "timestamp_ntz")
-        if isinstance(tree, _CHOICES):
-            return self._choice(tree)
-        if self._has_value_for_strings(tree):
-            return tree.copy()
-        return self._as_written(tree)
+        if isinstance(tree, (*_OF_DATES, *_OF_TIMESTAMPS, *_OF_CLOCKS)):
+            return self._of_times(tree)
+        return self._choice(tree) if isinstance(tree, _CHOICES) else self._as_written(tree)
+
+    def _is_safe(self, tree: exp.Expression) -> bool:
+        """Whether a column, a literal, the current time, or a function of strings never raises as it is written."""
+        match tree:
+            case exp.Column():
+                return not tree.name.startswith(HOLE)
+            case exp.Interval():
+                return isinstance(without_parentheses(tree.this), exp.Literal)
+            case exp.Cast():
+                return isinstance(tree.this, exp.Literal)
+            case exp.Neg():
+                return isinstance(tree.this, exp.Literal) or (literal_number(tree.this) or 0) > 0
+            case exp.Add() | exp.Sub() | exp.Mul():
+                return whole_number(tree) is not None
+        return isinstance(tree, (*_LEAVES, *_NOW)) or self._has_value_for_strings(tree)
 
     def _as_written(self, tree: exp.Expression) -> exp.Expression:
         """A part that has no try form."""
@@ -225,6 +218,9 @@ class _TryForm:
     def _is(self, tree: exp.Expression, *names: str) -> bool:
         found = self._type(tree)
         return found is not None and found.name in names
+
+    def _are_times(self, *trees: exp.Expression) -> bool:
+        return all(self._is(tree, *TEMPORAL) for tree in trees)
 
     def _integral(self, tree: exp.Expression) -> bool:
         found = self._type(tree)
@@ -307,20 +303,13 @@ class _TryForm:
             return exp.TryCast(this=inner, to=exp.DataType.build("date"), safe=True)
         return self._inside(tree)
 
-    def _of_times(self, tree: exp.Expression, *names: str) -> exp.Expression:
+    def _of_times(self, tree: exp.Expression) -> exp.Expression:
         """A function of a date or a time: Spark casts other types to it, which may raise."""
-        inner = self.form(tree.this)
-        if not self._is(tree.this, *names):
+        inner, is_clock = self.form(tree.this), self._is(tree.this, "timestamp", "timestamp_ntz")
+        is_read = is_clock or (not isinstance(tree, _OF_CLOCKS) and self._are_times(tree.this))
+        if not is_read or tree.args.get("format"):
             return self._as_written(tree)
-        copy = tree.copy()
-        copy.set("this", inner)
-        return copy
-
-    def _of_timestamps(self, tree: exp.Expression) -> exp.Expression:
-        inner = self.form(tree.this)
-        if not self._is(tree.this, *TEMPORAL) or tree.args.get("format"):
-            return self._as_written(tree)
-        if not self._is(tree.this, "timestamp", "timestamp_ntz"):  # Spark counts the latter as if in UTC
+        if isinstance(tree, _OF_TIMESTAMPS) and not is_clock:  # Spark counts a TIMESTAMP_NTZ as if in UTC
             inner = exp.TryCast(this=inner, to=exp.DataType.build(exp.DType.TIMESTAMPLTZ), safe=True)
         copy = tree.copy()
         copy.set("this", inner)
@@ -361,7 +350,7 @@ class _TryForm:
         if isinstance(tree, _COMPARISONS):
             parts: list[exp.Expression] = list(tree.iter_expressions())
             others = [part for part in parts if not _is_time_literal(part)]
-            dated = 0 < len(others) < len(parts) and all(self._is(part, *TEMPORAL) for part in others)
+            dated = 0 < len(others) < len(parts) and self._are_times(*others)
             if not self._of_one_kind(others if dated else parts):
                 return self._as_written(tree)
             compared: exp.Expression = tree.copy()

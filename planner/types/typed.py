@@ -177,10 +177,13 @@ def _sum(tree: exp.Expression, of: Callable[[exp.Expression], SqlType | None]) -
         return None if left.name == right.name == "date" else _DAYS
     if left.name in ("timestamp", "timestamp_ntz") and right.name == "interval":
         return left
-    both = common([left, right]) if left.numeric and right.numeric else None
+    return _numeric_sum(tree, left, right) if left.numeric and right.numeric else None
+
+
+def _numeric_sum(tree: exp.Expression, left: SqlType, right: SqlType) -> SqlType | None:
+    both = common([left, right])
     if both is None or both.name != "decimal":
         return both
     if any(t.integral and not e.find(exp.Column) for t, e in ((left, tree.this), (right, tree.expression))):
         return None  # an integer as it is written has as many digits as it shows
-    precision = both.precision + 1
-    return SqlType("decimal", precision, both.scale, f"decimal({precision},{both.scale})") if precision <= 38 else None
+    return _decimal(both.precision + 1, both.scale) if both.precision < 38 else None

@@ -5,7 +5,7 @@ Bins of one width have a lane for each side.  Bins by length have a lane for eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import log10
@@ -235,29 +235,36 @@ def _histogram(lengths: MeasuredLengths, widths: Sequence[float], axis: Axis) ->
     total = sum(count for _, count in lengths.classes)
     drawing = Drawing(f"Measured lengths of {total:,} intervals of the {lengths.side} side", _WIDTH, 112)
     finite = [(max(length, 0.0), count) for length, count in lengths.classes if length < EVERYTHING]
+    ends = [width for width in widths if width < EVERYTHING]
     endless = total - sum(count for _, count in finite)
-    positive = [length for length, _ in finite if length > 0] + [width for width in widths if 0 < width < EVERYTHING]
-    low, high = log10(min(positive, default=1.0)), log10(max(positive, default=1.0))
-    room = max(high - low, _LEAST_RANGE)
-    low -= (room - (high - low)) / 2  # lengths that hardly differ stand together, in the middle
-
-    def at(length: float) -> float:
-        return _LEFT + 14 + (_RIGHT - _LEFT - 28) * ((log10(length) - low) / room if length > 0 else 0)
-
+    at = _logarithmic([*(length for length, _ in finite), *ends])
     most = max((count for _, count in finite), default=1)
     for length, count in finite:
         height = max(2.0, 70 * count / most)
         drawing.boxes.append(Box(at(length) - 4, 90 - height, 8, height, "interval"))
     drawing.lines.append(Line(_LEFT, 90, _RIGHT, 90, "edge"))
-    drawing.lines += [Line(at(w), 12, at(w), 90, "probe") for w in widths if w < EVERYTHING]
+    drawing.lines += [Line(at(width), 12, at(width), 90, "probe") for width in ends]
     if finite:
         shortest, longest = (f(length for length, _ in finite) for f in (min, max))
         drawing.labels.append(_below(at(shortest), _human(axis, shortest) if shortest > 0 else "0"))
         if at(longest) - at(shortest) > _WIDTH / 2:
             drawing.labels.append(_below(at(longest), _human(axis, longest)))
-    marks = " The dashed lines are the widths of the bins." if any(w < EVERYTHING for w in widths) else ""
+    marks = " The dashed lines are the widths of the bins." if ends else ""
     drawing.caption = (
         f"The measured lengths of {total:,} intervals of the {lengths.side} side, a bar for each class of lengths, on "
         f"a logarithmic line.{marks}{f' {endless:,} of them have no end.' if endless else ''}"
     )
     return drawing
+
+
+def _logarithmic(values: Iterable[float]) -> Callable[[float], float]:
+    """The place of each value on a logarithmic line that shows them all; zero stands at its left end."""
+    positive = [value for value in values if value > 0]
+    low, high = log10(min(positive, default=1.0)), log10(max(positive, default=1.0))
+    room = max(high - low, _LEAST_RANGE)
+    low -= (room - (high - low)) / 2  # values that hardly differ stand together, in the middle
+
+    def at(value: float) -> float:
+        return _LEFT + 14 + (_RIGHT - _LEFT - 28) * ((log10(value) - low) / room if value > 0 else 0)
+
+    return at
