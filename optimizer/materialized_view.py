@@ -27,8 +27,8 @@ from dovetail.optimizer.verify_streams import verify_streams
 from dovetail.planner.errors import QueryError
 from dovetail.planner.explain.html.page import render_page
 from dovetail.planner.state.fingerprint import Given
-from dovetail.rules.stream.accumulators import Accumulators
-from dovetail.rules.stream.view_query import JOINED, ViewQuery
+from dovetail.rules.stream.accumulators import JOINED, Accumulators
+from dovetail.rules.stream.view_query import ViewQuery
 
 CHANGE = "_change_type"
 """The column with the kind of change of a row of the result."""

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from dovetail.planner.band.bins import (
     EVERYTHING,
-    Common,
     Levels,
     common_bins,
     generic_levels,
@@ -32,6 +31,7 @@ from dovetail.planner.logical import BandJoin, Logical
 from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
 from dovetail.planner.physical.key_join import Scheme, preserved_sides
 from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
+from dovetail.rules.analysis.sizes import Sizes
 from dovetail.rules.context import Context, Intervals
 
 Classes = tuple[LengthClass, ...]
@@ -76,7 +76,7 @@ def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context
         case DistanceBand():
             return _distance(join, join.band, left, right, times)
         case IntervalBand():
-            return _interval(join, join.band, left, right, ctx)
+            return _PointInInterval(join, join.band, (left, right), ctx).candidates()
         case OverlapBand():
             return _overlap(join, join.band, left, right, ctx)
 
@@ -105,33 +105,72 @@ def _distance(
     return found
 
 
-def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
+class _PointInInterval:
     """Bins for a point in an interval: intervals are copied to the bins they touch, or points to two bins a level."""
-    kept, max_bins = preserved_sides(join.kind), ctx.thresholds.level_reach
-    inside, size, points = (join.right, right, left) if band.side == "left" else (join.left, left, right)
-    measured = _lengths(inside, band, size, ctx)
-    known, found = measured is not None, []
-    lengths = _measured_lengths(band, ("left" if inside is join.left else "right", measured))
-    beside = join.left if inside is join.right else join.right
-    computed = not (known or join.bin_width or ctx.force or size.cheap) and ctx.measures
-    by_density = _levels_from_density(beside, band, points, ctx) if computed else None
-    if not kept or band.side in kept:
-        several = not kept or join.bin_width or band.endless
-        single = one_level(measured, band.axis, max_bins=max_bins) if measured and not several else None
-        levels_ = generic_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
-        chosen = single or by_density or levels_
-        estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
-        description = f"bins of {_widths(chosen, band)} for {band}"
-        found.append(Candidate(ByLength(band, chosen, known), description, estimate, lengths))
-    if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
-        chosen = _single_bin_levels(measured, by_density, band, ctx)
-        if join.bin_width:
-            width = hinted_width(join.bin_width, band.axis)
+
+    def __init__(self, join: BandJoin, band: IntervalBand, sizes: Sizes, ctx: Context):
+        self.join, self.band, self.ctx = join, band, ctx
+        left = band.side == "left"
+        points, inside = (join.left, join.right) if left else (join.right, join.left)
+        self.points, self.intervals = sizes if left else sizes[::-1]
+        self.measured = ctx.lengths(Intervals(inside, *IntervalSql(band).ends(), self.intervals.cheap))[0]
+        self.lengths = _measured_lengths(band, ("right" if left else "left", self.measured))
+        known = self.measured is not None or join.bin_width or ctx.force or self.intervals.cheap
+        self.computed = not known and ctx.measures
+        self.by_density = _levels_from_density(points, band, self.points, ctx) if self.computed else None
+
+    def candidates(self) -> list[Candidate]:
+        kept = preserved_sides(self.join.kind)
+        found = [self._copied_intervals()] if not kept or self.band.side in kept else []
+        if self.band.side not in kept and (kept or (self.measured is not None and not self.join.bin_width)):
+            found.append(self._copied_points())
+        return found
+
+    def _copied_intervals(self) -> Candidate:
+        band, width, single = self.band, self.join.bin_width, None
+        if self.measured and preserved_sides(self.join.kind) and not width and not band.endless:
+            single = one_level(self.measured, band.axis, max_bins=self.ctx.thresholds.level_reach)
+        by_length = generic_levels(band.axis) if self.computed else _levels(self.measured, band, width, self.ctx)
+        chosen = single or self.by_density or by_length
+        scheme = ByLength(band, chosen, self.measured is not None)
+        return Candidate(scheme, f"bins of {_widths(chosen, band)} for {band}", self._cost(chosen), self.lengths)
+
+    def _copied_points(self) -> Candidate:
+        band = self.band
+        chosen = _single_bin_levels(self.measured, self.by_density, band, self.ctx)
+        if self.join.bin_width:
+            width = hinted_width(self.join.bin_width, band.axis)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
-        estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, single_bin=True)
+        scheme = SingleAssignment(band, chosen, self.measured is not None)
         description = f"bins of {_widths(chosen, band)}, each interval in one bin, for {band}"
-        found.append(Candidate(SingleAssignment(band, chosen, known), description, estimate, lengths))
-    return found
+        return Candidate(scheme, description, self._cost(chosen, single_bin=True), self.lengths)
+
+    def _cost(self, chosen: Levels, *, single_bin: bool = False) -> Cost | None:
+        """The cost with intervals counted where they were measured; ``single_bin``: each of them is in one bin."""
+        if self.measured is None:
+            return None
+        meets = met(chosen, self.measured, single_bin=single_bin)
+        pairs = None if meets is None or self.points.rows is None else self.points.rows * meets
+        bins = 2 * len(chosen.widths) - 1 if single_bin else len(chosen.widths)
+        counted = Statistics(_count(self.measured), self.intervals.bytes)
+        copies = 1 if single_bin else touched(chosen, self.measured)
+        sides = estimate_copies(self.points, bins), estimate_copies(counted, copies)
+        return cost(*(sides if self.band.side == "left" else sides[::-1]), pairs)
+
+
+@dataclass(frozen=True)
+class _Overlapping:
+    """A side of an overlap: the band of its intervals, their measured lengths, and its size."""
+
+    band: IntervalBand
+    measured: Classes | None
+    size: Statistics
+
+    def levels(self, join: BandJoin, ctx: Context) -> Levels:
+        """The levels of its intervals; those that were not measured are computed."""
+        if self.measured is None and not (self.size.cheap or ctx.force or join.bin_width) and ctx.measures:
+            return generic_levels(self.band.axis)
+        return _levels(self.measured, self.band, join.bin_width, ctx)
 
 
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
@@ -140,67 +179,50 @@ def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statist
         _measured_intervals(join.left, band.in_left, left),
         _measured_intervals(join.right, band.in_right, right),
     )
-    if ones is None or others is None:
-        return [_by_length(join, band, ones, others, (left, right), ctx)]
-    meet = _count(ones), _count(others)
-    max_bins = ctx.thresholds.level_reach
-    width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
-    endless = band.in_left.endless or band.in_right.endless
-    found = None if endless else common_bins(ones, others, band.axis, max_bins=max_bins, row=ROW_IN_PAIRS, width=width)
-    lengths = _measured_lengths(band, ("left", ones), ("right", others))
-    common = [_common(band, found, left, right, meet, lengths)] if found else []
-    by_length = _by_length(join, band, ones, others, (left, right), ctx)
-    return common if common and join.bin_width else [*common, by_length]
+    sides = _Overlapping(band.in_left, ones, left), _Overlapping(band.in_right, others, right)
+    common, by_length = _common(join, band, sides, ctx), _by_length(join, band, sides, ctx)
+    if common is None:
+        return [by_length]
+    return [common] if join.bin_width else [common, by_length]
 
 
 def _common(
-    band: OverlapBand,
-    bins: Common,
-    left: Statistics,
-    right: Statistics,
-    counts: tuple[int, int],
-    lengths: tuple[MeasuredLengths, ...],
-) -> Candidate:
-    """Both sides in bins of one width; rows that have been measured are counted."""
-    sides = [
-        estimate_copies(Statistics(count, side.bytes), rows / max(count, 1))
-        for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
-    ]
+    join: BandJoin, band: OverlapBand, sides: tuple[_Overlapping, _Overlapping], ctx: Context
+) -> Candidate | None:
+    """Both sides in bins of one width; None unless their lengths are measured, and suit one width."""
+    ones, others = (side.measured for side in sides)
+    if ones is None or others is None or any(side.band.endless for side in sides):
+        return None
+    width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
+    max_bins = ctx.thresholds.level_reach
+    bins = common_bins(ones, others, band.axis, max_bins=max_bins, row=ROW_IN_PAIRS, width=width)
+    if bins is None:
+        return None
+    left, right = (
+        estimate_copies(Statistics(count, side.size.bytes), rows / max(count, 1))
+        for side, count, rows in zip(sides, (_count(ones), _count(others)), bins.rows, strict=True)
+    )
     description = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
-    return Candidate(CommonBin(band, bins.width), description, cost(sides[0], sides[1], bins.pairs), lengths)
+    lengths = _measured_lengths(band, ("left", ones), ("right", others))
+    return Candidate(CommonBin(band, bins.width), description, cost(left, right, bins.pairs), lengths)
 
 
-def _by_length(
-    join: BandJoin,
-    band: OverlapBand,
-    ones: Classes | None,
-    others: Classes | None,
-    sizes: tuple[Statistics, Statistics] | None,
-    ctx: Context,
-) -> Candidate:
+def _by_length(join: BandJoin, band: OverlapBand, sides: tuple[_Overlapping, _Overlapping], ctx: Context) -> Candidate:
     """Bins whose width depends on the length of each interval; each side probes the levels of the other."""
-    a, b = (_levels(m, x, join.bin_width, ctx) for m, x in ((ones, band.in_left), (others, band.in_right)))
-    if sizes and not ctx.force and not join.bin_width and ctx.measures:  # what was not measured is computed
-        unknown = generic_levels(band.axis)
-        a, b = (
-            unknown if m is None and not size.cheap else x
-            for m, x, size in zip((ones, others), (a, b), sizes, strict=True)
-        )
-    known = ones is not None and others is not None
-    scheme = TwoPoints(band, a, b, known)
+    a, b = (side.levels(join, ctx) for side in sides)
+    ones, others = (side.measured for side in sides)
+    scheme = TwoPoints(band, a, b, ones is not None and others is not None)
     widths = f"{_widths(a, band.in_left)} on the left and {_widths(b, band.in_right)} on the right"
     description = f"bins of {widths} for {band}"
     lengths = _measured_lengths(band, ("left", ones), ("right", others))
-    if ones is None or others is None or sizes is None:
+    if ones is None or others is None:
         return Candidate(scheme, description, None, lengths)
-    left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
+    left, right = (Statistics(_count(c), side.size.bytes) for c, side in zip((ones, others), sides, strict=True))
     meet = met(a, ones), met(b, others)
     pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
-    sides = (
-        estimate_copies(left, len(b.widths) + touched(a, ones)),
-        estimate_copies(right, len(a.widths) + touched(b, others)),
-    )
-    return Candidate(scheme, description, cost(*sides, pairs), lengths)
+    left_copies = estimate_copies(left, len(b.widths) + touched(a, ones))
+    right_copies = estimate_copies(right, len(a.widths) + touched(b, others))
+    return Candidate(scheme, description, cost(left_copies, right_copies, pairs), lengths)
 
 
 def _measured_lengths(band: Band, *sides: tuple[Side, Classes | None]) -> tuple[MeasuredLengths, ...]:
@@ -214,30 +236,6 @@ def _measured_lengths(band: Band, *sides: tuple[Side, Classes | None]) -> tuple[
 
 def _count(classes: Classes) -> int:
     return sum(c.count for c in classes)
-
-
-def _estimate(
-    band: IntervalBand,
-    points: Statistics,
-    looked_up: int,
-    intervals: Statistics,
-    chosen: Levels,
-    measured: Classes | None,
-    *,
-    single_bin: bool = False,
-) -> Cost | None:
-    """The cost of a point in an interval; intervals have been counted where they were measured."""
-    if measured is None:
-        return None
-    meets = met(chosen, measured, single_bin=single_bin)
-    pairs = None if meets is None or points.rows is None else points.rows * meets
-    counted = Statistics(_count(measured), intervals.bytes)
-    sides = estimate_copies(points, looked_up), estimate_copies(counted, 1 if single_bin else touched(chosen, measured))
-    return cost(*(sides if band.side == "left" else sides[::-1]), pairs)
-
-
-def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
-    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), size.cheap))[0]
 
 
 def _measured_intervals(relation: Logical, band: IntervalBand, size: Statistics) -> Intervals:

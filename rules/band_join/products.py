@@ -25,30 +25,63 @@ _MOST_PARTS = 3
 _WIDTHS = (1, 2, 4)  # times the width of a band: of wider bins, a row is copied to fewer cells
 
 
-def with_products(
-    single: list[Candidate], join: BandJoin, shares: BandShares | None, sizes: Sizes, key_share: float, ctx: Context
-) -> list[Candidate]:
-    """The candidates for the first band and for keys, and their best product where that is estimated to be faster.
+class Products:
+    """The candidates for a band join over the products of its keys.
 
-    ``shares``: what a sample shows of the bands; ``key_share``: the share of all pairs that have equal keys.
+    ``shares``: what a sample shows of the bands.
     """
-    pairs = (sizes[0].rows or 0) * (sizes[1].rows or 0)
-    if shares is None or not pairs or join.bin_width is not None:
-        return single
-    keys = [_of_keys(scheme, join, sizes, ctx) for scheme in join.schemes]
-    counted = [*(_with_pairs(one, shares.each[0], pairs) for one in single), *filter(None, keys)]
-    costs = [one.cost for one in counted]
-    if not all(one and (one.pairs or 0) * key_share > one.rows * ROW_IN_PAIRS for one in costs):
-        return counted  # more copies would take longer than the pairs that they save
-    bands = [
-        [_with_pairs(one, share, pairs) for times in _WIDTHS for one in _candidates(join, n, sizes, times, ctx)]
-        for n, share in enumerate(shares.each)
-    ]
-    options = [*bands, *([one] for one in keys if one)]
-    products = [one for some in _choices(len(options)) for one in _products([options[n] for n in some], shares, sizes)]
-    best = min(products, key=lambda one: seconds_of(one, join.kind, key_share), default=None)
-    least = min(seconds_of(one, join.kind, key_share) for one in counted)
-    return [*counted, best] if best and seconds_of(best, join.kind, key_share) * LEAST_GAIN < least else counted
+
+    def __init__(self, join: BandJoin, shares: BandShares, sizes: Sizes, ctx: Context):
+        self.join, self.shares, self.sizes, self.ctx = join, shares, sizes, ctx
+        self.pairs = (sizes[0].rows or 0) * (sizes[1].rows or 0)
+
+    def added_to(self, single: list[Candidate], key_share: float) -> list[Candidate]:
+        """The candidates for the first band and for keys, and the best product where it is estimated to be faster.
+
+        ``key_share``: the share of all pairs that have equal keys.
+        """
+        if not self.pairs or self.join.bin_width is not None:
+            return single
+        keys = [found for scheme in self.join.schemes if (found := self._of_keys(scheme))]
+        counted = [*(_with_pairs(one, self.shares.each[0], self.pairs) for one in single), *keys]
+        if not all(_has_many_pairs(one, key_share) for one in counted):
+            return counted  # more copies would take longer than the pairs that they save
+
+        def seconds(candidate: Candidate) -> float:
+            return seconds_of(candidate, self.join.kind, key_share)
+
+        best = min(self._products(keys), key=seconds, default=None)
+        return [*counted, best] if best and seconds(best) * LEAST_GAIN < min(map(seconds, counted)) else counted
+
+    def _of_keys(self, scheme: KeyScheme) -> Candidate | None:
+        """The join over the keys of a conjunct; None where the pairs that share one are not known."""
+        measured = with_levels(scheme, self.join, self.sizes, self.ctx)
+        found = measured and key_cost(measured, self.join, self.sizes, self.ctx)
+        if not measured or not found or found.pairs is None:
+            return None
+        return Candidate(KeySets((measured,)), f"keys of {measured}", found)
+
+    def _products(self, keys: list[Candidate]) -> Iterator[Candidate]:
+        bands = (self._of_band(number, share) for number, share in enumerate(self.shares.each))
+        options = [*bands, *([one] for one in keys)]
+        for count in range(2, min(len(options), _MOST_PARTS) + 1):
+            for some in combinations(options, count):
+                for parts in product(*some):
+                    if all(one.cost for one in parts):
+                        yield _product(parts, self.shares, self.sizes)
+
+    def _of_band(self, number: int, share: float) -> list[Candidate]:
+        """The candidates for one of the bands; other widths than the usual one only where they cost no measurement."""
+        band = (self.join.band, *self.join.others)[number]
+        join = replace(self.join, band=band, others=())
+        widths = _WIDTHS if isinstance(band, DistanceBand) else (1,)
+        found = (one for times in widths for one in candidates(join, *self.sizes, self.ctx, times))
+        return [_with_pairs(one, share, self.pairs) for one in found]
+
+
+def _has_many_pairs(candidate: Candidate, key_share: float) -> bool:
+    found = candidate.cost
+    return found is not None and (found.pairs or 0) * key_share > found.rows * ROW_IN_PAIRS
 
 
 def seconds_of(candidate: Candidate, kind: JoinKind, key_share: float = 1.0) -> float:
@@ -58,28 +91,6 @@ def seconds_of(candidate: Candidate, kind: JoinKind, key_share: float = 1.0) -> 
         return 0
     times = MATCHED if any(side in candidate.scheme.copied for side in preserved_sides(kind)) else 1
     return times * replace(found, pairs=(found.pairs or 0) * key_share).seconds
-
-
-def _of_keys(scheme: KeyScheme, join: BandJoin, sizes: Sizes, ctx: Context) -> Candidate | None:
-    """The join over the keys of a conjunct; None where the pairs that share one are not known."""
-    measured = with_levels(scheme, join, sizes, ctx)
-    found = measured and key_cost(measured, join, sizes, ctx)
-    if not measured or not found or found.pairs is None:
-        return None
-    return Candidate(KeySets((measured,)), f"keys of {measured}", found)
-
-
-def _candidates(join: BandJoin, number: int, sizes: Sizes, times: int, ctx: Context) -> list[Candidate]:
-    """The candidates for one of the bands; other widths than the usual one only where they cost no measurement."""
-    band = (join.band, *join.others)[number]
-    if times > 1 and not isinstance(band, DistanceBand):
-        return []
-    return candidates(replace(join, band=band, others=()), *sizes, ctx, times)
-
-
-def _choices(bands: int) -> Iterator[tuple[int, ...]]:
-    for count in range(2, min(bands, _MOST_PARTS) + 1):
-        yield from combinations(range(bands), count)
 
 
 def _with_pairs(candidate: Candidate, share: float, pairs: int) -> Candidate:
@@ -92,12 +103,6 @@ def _with_pairs(candidate: Candidate, share: float, pairs: int) -> Candidate:
     least = share * pairs
     counted = max(found.pairs, least) if found.pairs is not None else min(pairs, wider * least)
     return replace(candidate, cost=replace(found, pairs=counted))
-
-
-def _products(options: list[list[Candidate]], shares: BandShares, sizes: Sizes) -> Iterator[Candidate]:
-    for parts in product(*options):
-        if all(one.cost for one in parts):
-            yield _product(parts, shares, sizes)
 
 
 def _product(parts: tuple[Candidate, ...], shares: BandShares, sizes: Sizes) -> Candidate:

@@ -90,12 +90,7 @@ def _read(query: Logical, ctx: Context) -> EstimatedQuery:
     if block is None:
         raise Refused("it is more than one SELECT … FROM …, or has no FROM")
     _check_clauses(block)
-    for scan in (node for node in query.walk() if isinstance(node, Scan)):
-        if scan.as_of is not None or "TABLESAMPLE" in scan.suffix.upper():
-            raise Refused(f"{scan.detail} returns other rows each time it is read")
-    for scalar in (s for node in query.walk() for s in expressions(node)):
-        if scalar.known is not None and (odd := repeated_otherwise(scalar.known)):
-            raise Refused(f"{sql(odd)} has another value each time it is computed", scalar.place)
+    _check_repeatable(query)
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
     scope = ctx.scope(block.tree)
     found = EstimatedQuery(block, find_sampled_relation(query, block, ctx))
@@ -109,6 +104,15 @@ def _read(query: Logical, ctx: Context) -> EstimatedQuery:
         for key in () if grouped.is_all else grouped.keys:
             reader.group(reader.written(key))
     return found
+
+
+def _check_repeatable(query: Logical) -> None:
+    for node in query.walk():
+        if isinstance(node, Scan) and (node.as_of is not None or "TABLESAMPLE" in node.suffix.upper()):
+            raise Refused(f"{node.detail} returns other rows each time it is read")
+        for scalar in expressions(node):
+            if scalar.known is not None and (odd := repeated_otherwise(scalar.known)):
+                raise Refused(f"{sql(odd)} has another value each time it is computed", scalar.place)
 
 
 def _check_clauses(block: QueryBlock) -> None:

@@ -215,38 +215,41 @@ class _Planning:
         """Where the points lie, among how many intervals; None where running sums do not pay."""
         ctx, points = self.ctx, ends.side
         intervals: Side = "right" if points == "left" else "left"
-        least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
-        here = None if ctx.force else self.spark_join.key_share if keyed else 1.0
-        if not ctx.force and isinstance(self.join.band, DistanceBand):
-            likely = self._sampled_matches(self.join.band, "left" if points == "right" else "right")
-            if likely is None or here is None or likely * here < least:
-                self._give_up(
-                    None if likely is None or here is None else likely * here, self.sizes[intervals].rows or 0
-                )
-                return None
-        lengths = self._measure(intervals, real_position(ends.low, ends.type), real_position(ends.high, ends.type))
-        at = real_position(ends.point, ends.type)
+        low, high = real_position(ends.low, ends.type), real_position(ends.high, ends.type)
         if ctx.force:
-            return _Extent(*(_extent(lengths) or (0.0, float(_CELLS))), 0)
+            return _Extent(*(_extent(self._measure(intervals, low, high)) or (0.0, float(_CELLS))), 0)
+        if isinstance(self.join.band, DistanceBand):
+            likely = self._sampled_matches(self.join.band, intervals)
+            if self._paying(likely, self.sizes[intervals].rows or 0, keyed=keyed) is None:
+                return None
+        lengths = self._measure(intervals, low, high)
         if lengths is None:
             ctx.choose("pairs, since the lengths of intervals are not known", "running sums")
             return None
         count = sum(c.count for c in lengths)
         # The estimate from intervals alone is an upper bound: points may lie elsewhere.
-        if here is None or _matches(lengths, None) * here < least:
-            self._give_up(None if here is None else _matches(lengths, None) * here, count)
+        if self._paying(_matches(lengths, None), count, keyed=keyed) is None:
             return None
         if self.sizes[points].plain:
-            span = ctx.extent(self._side(points), at)
+            span = ctx.extent(self._side(points), real_position(ends.point, ends.type))
         else:  # to measure computed points costs as much as the query; sums bound the cost, pairs have no bound
             note = "points not measured, since they are computed; they count as lying among the intervals"
             ctx.note_cost(note)
             span = _extent(lengths)
-        matches = None if span is None else _matches(lengths, span) * here
-        if span is None or matches is None or matches < least:
-            self._give_up(matches, count)
-            return None
-        return _Extent(*span, count, matches)
+        matches = self._paying(_matches(lengths, span) if span else None, count, keyed=keyed)
+        return None if span is None or matches is None else _Extent(*span, count, matches)
+
+    def _paying(self, matches: float | None, count: int, *, keyed: bool) -> float | None:
+        """How many of the matches of a point have equal keys as well; None where these are too few to pay.
+
+        ``count``: how many intervals there are.
+        """
+        share = self.spark_join.key_share if keyed else 1.0
+        found = None if matches is None or share is None else matches * share
+        if found is not None and found >= self.ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1):
+            return found
+        self._give_up(found, count)
+        return None
 
     def _measure(self, side: Side, low: str, high: str) -> tuple[LengthClass, ...] | None:
         return self.ctx.lengths(Intervals(self._side(side), low, high, self.sizes[side].cheap))[0]

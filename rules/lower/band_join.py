@@ -15,7 +15,7 @@ from dovetail.rules.band_join.bins import candidates, for_sorting
 from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
-from dovetail.rules.band_join.products import seconds_of, with_products
+from dovetail.rules.band_join.products import Products, seconds_of
 from dovetail.rules.band_join.spark_join import SparkJoin, can_broadcast, find_unique_match
 from dovetail.rules.band_join.text_positions import why_texts_are_alike
 from dovetail.rules.context import Context
@@ -37,7 +37,8 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         left, right = spark_join.sizes
     if reason:
         code: ReasonCode = "few_rows" if left.known else "unique_match"
-        return _leave(join, reason, code, _own_join(join, left, right, ctx), "bins, which need one more shuffle", ctx)
+        plans = _own_join(join, left, right, ctx), "bins, which need one more shuffle"
+        return _leave(join, reason, code, plans, ctx)
     join, shares = select_band(join, left, right, ctx)
     if reason := why_texts_are_alike(join, left, right, ctx):
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
@@ -48,31 +49,31 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         return Spark(join.plain)
     best = min(over_bins, key=lambda one: seconds_of(one, join.kind))
     large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
-    build = side_to_hash(join.kind, best.sizes, ctx) if large else None
-    if large and not build:
+    if large and not side_to_hash(join.kind, best.sizes, ctx):
         over_bins = for_sorting(over_bins, join, left, right)
     key_share = spark_join.key_share if shares else None
-    if key_share is not None:
-        over_bins = with_products(over_bins, join, shares, (left, right), key_share, ctx)
+    if shares and key_share is not None:
+        over_bins = Products(join, shares, (left, right), ctx).added_to(over_bins, key_share)
     best = min(over_bins, key=lambda one: seconds_of(one, join.kind, key_share or 1))
-    build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if reason := spark_join.is_faster_than(best.cost):
-        return _leave(join, reason, "few_rows", _own_join(join, left, right, ctx), best.plan, ctx)
+        return _leave(join, reason, "few_rows", (_own_join(join, left, right, ctx), best.plan), ctx)
     ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), _own_join(join, left, right, ctx))
     chosen = KeyJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return with_matches(chosen, join.plain, join.band.conjuncts[0].place, ctx)
     if not large:
         return chosen
+    build = side_to_hash(join.kind, best.sizes, ctx)
     equal = () if build else equal_columns_of(join, ctx)
     return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
 
 
 def _leave(
-    join: BandJoin, reason: str, code: ReasonCode, spark_join: CandidatePlan, other: str | CandidatePlan, ctx: Context
+    join: BandJoin, reason: str, code: ReasonCode, plans: tuple[CandidatePlan, str | CandidatePlan], ctx: Context
 ) -> Spark:
-    """Leave a join to Spark for a reason."""
+    """Leave a join to Spark for a reason; ``plans``: its plan, and the one that it is compared with."""
     ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place, code)
+    spark_join, other = plans
     ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), other)
     return Spark(join.plain)
 

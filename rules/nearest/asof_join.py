@@ -80,14 +80,23 @@ def _with_merged(
     (shown,), (other,) = left, right
     if any(n is not join and not isinstance(n, AsofJoin) for n in joins_of(block.tree)):
         raise Refused("USING stands beside another join; write ON", join.match.place)
+    merged = {(fold(other.name), name) for name in names}
     for scalar in readers_of(block):
-        whole = scalar.known is not None and isinstance(scalar.tree, exp.Star) and not any(scalar.tree.args.values())
-        columns = () if whole or scalar.plans or scalar.known is None else scalar.columns
-        merged = any(tuple(map(fold, c.parts[-2:])) in {(fold(other.name), name) for name in names} for c in columns)
-        if scalar.plans or merged or (not whole and "*" in mentioned(scalar.text)):
+        if not _is_star(scalar) and (scalar.plans or "*" in mentioned(scalar.text) or _reads(scalar, merged, ctx)):
             raise Refused(f"{scalar.shown} may read a column that USING merges; write ON", scalar.place)
     (source,) = ctx.names.sources(join.left)
     first = [c for name in names for c in source.columns or () if fold(c.name) == name]
     rest = [c for c in shown.columns if fold(c.name) not in names]
     kept = tuple(c for c in other.columns if fold(c.name) not in names)
     return (ShownRelation(shown.name, (*first, *rest)),), (ShownRelation(other.name, kept),)
+
+
+def _is_star(scalar: Scalar) -> bool:
+    """Whether an item is ``*``, without EXCEPT or the like."""
+    return scalar.known is not None and isinstance(scalar.tree, exp.Star) and not any(scalar.tree.args.values())
+
+
+def _reads(scalar: Scalar, columns: set[tuple[str, str]], ctx: Context) -> bool:
+    """Whether an expression names one of some columns, by relation and name."""
+    read = () if scalar.known is None else scalar.columns
+    return any(tuple(map(ctx.names.fold, column.parts[-2:])) in columns for column in read)

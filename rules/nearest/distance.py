@@ -153,6 +153,11 @@ def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs
         return "" if pairs.scope.has_fixed_offset_zone else clocks
     if not (left.numeric and right.numeric):
         return f"subtracts {left} and {right}"
+    return _why_not_exact(left, right, pairs)
+
+
+def _why_not_exact(left: SqlType, right: SqlType, pairs: Pairs) -> str:
+    names = {left.name, right.name}
     if left.approximate or right.approximate:
         exact = names <= {"float", "double"} or names <= {"double", "int", "smallint", "tinyint"}
         return "" if exact else f"rounds, since it subtracts {left} and {right}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -21,7 +22,7 @@ from dovetail.planner.expr.ranking import (
     read_ranking,
     read_ranking_test,
 )
-from dovetail.planner.logical import Filter, Sort
+from dovetail.planner.logical import Filter, Logical, Sort
 from dovetail.planner.logical.nearest_join import Direction
 from dovetail.planner.sql.names import Resolver
 from dovetail.rules.context import Context
@@ -48,11 +49,9 @@ def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
     """Read a block that ranks its rows, and computes no other window; None for any other."""
     if block.project.quantifier.upper() == "DISTINCT":
         return _read_first_values(block)
-    if block.project.quantifier or any(not isinstance(clause, Sort) for clause in block.above):
+    tests = tuple(c for clause in block.below if _is_qualify(clause) for c in clause.condition)
+    if block.project.quantifier or not all(map(_is_qualify, block.below)) or not {*map(type, block.above)} <= {Sort}:
         return None
-    if any(not isinstance(clause, Filter) or clause.clause != "QUALIFY" for clause in block.below):
-        return None
-    tests = tuple(c for clause in block.below if isinstance(clause, Filter) for c in clause.condition)
     windowed = [s for s in (*block.project.items, *tests, *_sort_keys(block)) if s.plans or is_windowed(s)]
     if len(windowed) != 1:
         return None
@@ -64,6 +63,10 @@ def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
         return None
     count = keeps_first(tests, "", ranking.name, ctx.names)
     return FirstRow(ranking, 0 if count and _is_column(ranking.name, block, ctx) else count)
+
+
+def _is_qualify(clause: Logical) -> TypeGuard[Filter]:
+    return isinstance(clause, Filter) and clause.clause == "QUALIFY"
 
 
 def _read_first_values(block: QueryBlock) -> FirstRow | None:

@@ -23,7 +23,7 @@ from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.extremes import decided_by
 from dovetail.rules.nearest.first_row import wanted_by
-from dovetail.rules.nearest.pairs import Pairs
+from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.decorrelation import check_inner
 from dovetail.rules.query.from_items import bare
 from dovetail.rules.query.query_block import QueryBlock, read_block
@@ -90,40 +90,34 @@ def relations_read(tree: Logical, block: QueryBlock, ctx: Context) -> frozenset[
     return frozenset(column.relation for column in columns if column.level == 1)
 
 
+@dataclass(frozen=True)
+class LeftRows:
+    """The rows for which a subquery picks one.
+
+    ``tree``: the FROM whose relations the subquery can name, if it has others besides those of ``rows``; ``first``:
+    the number there of the first relation of ``rows``.
+    """
+
+    rows: Logical
+    tree: Logical | None = None
+    first: int = 0
+
+
 def picked_row(
-    left: Logical,
-    block: QueryBlock,
-    readers: tuple[Scalar, ...],
-    ctx: Context,
-    around: tuple[Logical, int] | None = None,
-    most: int = 1,
+    left: LeftRows, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context, most: int = 1
 ) -> PickedRow | None:
     """The row that a subquery picks for each row of ``left``, or up to ``most``; None where it picks none by a time.
 
-    ``around``: the FROM whose relations the subquery can name, if it has others besides those of ``left``, and the
-    number there of the first relation of ``left``.  Raises ``Refused`` where the subquery needs other rows as well.
+    Raises ``Refused`` where the subquery needs other rows as well.
     """
     check_inner(block.tree, ctx.names)
-    beside = _Beside(left, block, around or (left, 0), ctx)
+    beside = _Beside(left, block, ctx)
     condition = tuple(map(beside.scalar, block.condition))
-    join = Join(left, block.tree, "left", "LEFT JOIN", condition)
+    join = Join(left.rows, block.tree, "left", "LEFT JOIN", condition)
     pairs = Pairs(join, condition, ctx)
     values = tuple(map(beside.scalar, block.project.items))
     if block.above:
-        if [type(clause) for clause in block.above] != [Limit, Sort]:
-            return None
-        limit, sort = block.above
-        assert isinstance(limit, Limit)
-        assert isinstance(sort, Sort)
-        count = int(limit.count.text) if re.fullmatch(r"[1-9]\d?", limit.count.text) else 0
-        if not (limit.keyword.upper() == "LIMIT" and 0 < count <= most and sort.is_order_by):
-            return None
-        keys = tuple(sort_key(beside.key(key), way) for key, way in zip(sort.keys, sort.directions, strict=True))
-        wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs, count)
-        if wanted is not None and wanted.near is not None:
-            raise Refused(
-                "ORDER BY … LIMIT by a distance is not rewritten; row_number() over a join is", sort.keys[0].place
-            )
+        wanted = _first_rows(block, beside, pairs, most)
     else:
         if len(values) != 1 or (found := decided_by(values[0], pairs)) is None:
             return None
@@ -140,14 +134,32 @@ def picked_row(
     return PickedRow(block.tree, condition, pairs.nearest(wanted, readers), values, columns)
 
 
+def _first_rows(block: QueryBlock, beside: _Beside, pairs: Pairs, most: int) -> Wanted | None:
+    """The rows that ORDER BY and LIMIT want; None where these do not pick up to ``most``.  Raises ``Refused``."""
+    match block.above:
+        case (Limit() as limit, Sort() as sort) if limit.keyword.upper() == "LIMIT" and sort.is_order_by:
+            count = int(limit.count.text) if re.fullmatch(r"[1-9]\d?", limit.count.text) else 0
+        case _:
+            return None
+    if not 0 < count <= most:
+        return None
+    keys = tuple(sort_key(beside.key(key), way) for key, way in zip(sort.keys, sort.directions, strict=True))
+    wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs, count)
+    if wanted is not None and wanted.near is not None:
+        raise Refused(
+            "ORDER BY … LIMIT by a distance is not rewritten; row_number() over a join is", sort.keys[0].place
+        )
+    return wanted
+
+
 class _Beside:
     """Writes the expressions of a subquery so that they mean the same in a join with the relations around it."""
 
-    def __init__(self, left: Logical, block: QueryBlock, around: tuple[Logical, int], ctx: Context):
-        tree, self.first = around
-        self.inner = Scope.of(ctx.names, block.tree, outer=Scope.of(ctx.names, tree))
-        self.after = Scope.of(ctx.names, left, block.tree)
-        self.outer_relations = len(ctx.names.sources(left))
+    def __init__(self, left: LeftRows, block: QueryBlock, ctx: Context):
+        self.first = left.first
+        self.inner = Scope.of(ctx.names, block.tree, outer=Scope.of(ctx.names, left.tree or left.rows))
+        self.after = Scope.of(ctx.names, left.rows, block.tree)
+        self.outer_relations = len(ctx.names.sources(left.rows))
         self.aliases = {ctx.names.fold(item.tree.alias) for item in block.project.items if item.tree.alias}
 
     def scalar(self, scalar: Scalar) -> Scalar:

@@ -23,7 +23,7 @@ from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs, Wanted, comparisons_of
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import bare
-from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.query.subquery_columns import columns_inside
 
 _GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)  # make several rows of one version
@@ -56,15 +56,8 @@ class _Lead:
 def read_versions(relation: Logical, ctx: Context) -> Versions | None:
     """The versions that a relation has; None where it is no subquery with one column of that kind."""
     relation = bare(relation)
-    if isinstance(relation, Derived) and "TABLESAMPLE" in relation.suffix.upper():
-        return None
-    query = definition_of(relation, ctx)
-    block = None if query is None else read_block(query)
-    if block is None or not block.is_plain or not any("over" in i.text.lower() for i in block.project.items):
-        return None
-    if any(
-        i.plans or i.tree.find(*_GENERATORS) or (not is_star(i.tree) and unknown(i.tree)) for i in block.project.items
-    ):
+    block = _windowed_block(relation, ctx)
+    if block is None:
         return None
     try:
         (source,) = ctx.names.sources(relation)
@@ -87,6 +80,21 @@ def read_versions(relation: Logical, ctx: Context) -> Versions | None:
     return Versions(tuple(keys), time, end, lead.has_end, numbered)
 
 
+def _windowed_block(relation: Logical, ctx: Context) -> QueryBlock | None:
+    """The block of a subquery that returns the rows it reads, and may compute windows over them."""
+    if isinstance(relation, Derived) and "TABLESAMPLE" in relation.suffix.upper():
+        return None
+    query = definition_of(relation, ctx)
+    block = None if query is None else read_block(query)
+    if block is None or not block.is_plain or not any("over" in i.text.lower() for i in block.project.items):
+        return None
+    return block if all(map(_is_of_one_row, block.project.items)) else None
+
+
+def _is_of_one_row(item: Scalar) -> bool:
+    return not (item.plans or item.tree.find(*_GENERATORS) or (not is_star(item.tree) and unknown(item.tree)))
+
+
 def nearest_version(
     join: Join, versions: Versions, above: tuple[Scalar, ...], readers: tuple[Scalar, ...], ctx: Context
 ) -> tuple[NearestJoin, tuple[Scalar, ...]] | None:
@@ -103,12 +111,7 @@ def nearest_version(
     ((match, moment, strict),) = bounds
     ends = [c for c in conjuncts if _ends(c, versions, moment, strict, pairs)]
     keys = [c for c in conjuncts if _is_key(c, versions, pairs)]
-    matched = {pairs.scope.canonical(end) for c in keys for one in comparisons_of(c) for end in one.operands}
-    if (
-        len(comparisons_of(match)) != 1
-        or not ends
-        or any(pairs.scope.canonical(k) not in matched for k in versions.keys)
-    ):
+    if len(comparisons_of(match)) != 1 or not ends or not _has_all_keys(keys, versions, pairs):
         return None
     own = [c for c in conjuncts if pairs.side(c.tree) in ("left", None)]
     implied = [] if versions.has_end else [c for c in ends if isinstance(without_parentheses(c.tree), exp.Or)]
@@ -157,6 +160,11 @@ def _is_key(conjunct: Scalar, versions: Versions, pairs: Pairs) -> bool:
     parts = comparisons_of(conjunct)
     equality = pairs.scope.compare_sides(parts[0]) if len(parts) == 1 and parts[0].equal else None
     return equality is not None and pairs.scope.canonical(equality.right) in map(pairs.scope.canonical, versions.keys)
+
+
+def _has_all_keys(conjuncts: list[Scalar], versions: Versions, pairs: Pairs) -> bool:
+    matched = {pairs.scope.canonical(end) for c in conjuncts for one in comparisons_of(c) for end in one.operands}
+    return matched.issuperset(map(pairs.scope.canonical, versions.keys))
 
 
 def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: bool, pairs: Pairs) -> bool:

@@ -46,23 +46,25 @@ def _place(conjunct: Scalar, join: Join, ctx: Context, *, simplify: bool) -> Joi
         return None
     join = _simplified(join, conjunct, ctx) if simplify else join
     merges = bool(join.using) or join.natural  # using_to_on writes such a join with ON, or gives the reason
-    is_plain = join.kind in ("inner", "cross") and not merges
-    if not is_plain:
-        if sides == {"left", "right"} and looks_like_band(conjunct) and not merges:
-            reason = f"{conjunct.shown}: WHERE comes after the {join.kind} join and cannot be part of it"
-            ctx.decline(reason, conjunct.place, "after_outer_join")
-        if join.natural or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
-            return None  # what such a join adds rows to is not what WHERE drops rows of
-    if is_plain and (sides == {"left", "right"} or (sides == {"right"} and _is_lookup(join.right, ctx))):
-        keyword = "JOIN" if join.kind == "cross" else join.keyword
-        return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
-    if sides == {"left"} and isinstance(join.left, Join):
-        below = _place(conjunct, join.left, ctx, simplify=simplify)
-        return below and replace(join, left=below)
-    if sides == {"right"} and isinstance(join.right, Join):
-        below = _place(conjunct, join.right, ctx, simplify=simplify)
-        return below and replace(join, right=below)
+    if join.kind in ("inner", "cross") and not merges:
+        if sides == {"left", "right"} or (sides == {"right"} and _is_lookup(join.right, ctx)):
+            keyword = "JOIN" if join.kind == "cross" else join.keyword
+            return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
+    elif sides == {"left", "right"} and looks_like_band(conjunct) and not merges:
+        reason = f"{conjunct.shown}: WHERE comes after the {join.kind} join and cannot be part of it"
+        return ctx.decline(reason, conjunct.place, "after_outer_join")
+    elif not _filters_side(join, sides):
+        return None
+    for side, child in (("left", join.left), ("right", join.right)):
+        if sides == {side} and isinstance(child, Join):
+            below = _place(conjunct, child, ctx, simplify=simplify)
+            return below and (replace(join, left=below) if side == "left" else replace(join, right=below))
     return None
+
+
+def _filters_side(join: Join, sides: set[str]) -> bool:
+    """Whether a condition on these sides, above a join, may filter a side that the join adds no rows to."""
+    return not join.natural and join.kind != "full" and sides == {"right" if join.kind == "right" else "left"}
 
 
 def _is_lookup(relation: Node, ctx: Context) -> bool:

@@ -5,13 +5,15 @@ SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.aggregate_calls import calls
 from dovetail.planner.logical import Derived, Join, Logical, Project, Scan, Sort
 from dovetail.rules.analysis.containment_mapping import same_tables
-from dovetail.rules.analysis.same_source import same_source
+from dovetail.rules.analysis.same_source import RelationLineage, same_source
 from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.rule import rule
@@ -47,31 +49,37 @@ def _read(project: Project, ctx: Context) -> Groups | None:
     if join.kind not in ("inner", "cross", "left") or not conjuncts:
         return None
     place = next((c.place for c in conjuncts if looks_like_band(c)), None)
-    other: Refused | None = None
+    unsupported: Refused | None = None
     try:
         if not _aggregates(block):
             return None
     except Refused as no:
-        other = no
+        unsupported = no
     if not any(map(looks_like_band, conjuncts)):
-        return None if other else _report_self_joins(join, conjuncts, ctx)
+        return None if unsupported else _report_self_joins(join, conjuncts, ctx)
     try:
         readings = same_source(join.left, join.right, ctx)
         if readings is None or project.hint:
             return None
-        if other:
-            raise other
-        reason: tuple[str, object] | None = None
-        for row in (0, 1) if join.kind != "left" else (0,):
-            try:
-                return Groups(project, block, join, readings if row == 0 else readings[::-1], row, ctx)
-            except Refused as no:
-                reason = reason or (no.reason, no.place)
+        if unsupported:
+            raise unsupported
+        return _groups(project, block, join, readings, ctx)
     except Refused as no:
-        reason = (no.reason, no.place)
-    if reason and reason[0]:
-        ctx.decline(f"it cannot become a window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
-    return None
+        return ctx.decline(f"it cannot become a window: {no.reason}", no.place or place) if no.reason else None
+
+
+def _groups(
+    project: Project, block: QueryBlock, join: Join, readings: tuple[RelationLineage, RelationLineage], ctx: Context
+) -> Groups:
+    """The windows over the rows of the left side, or else of the right one.  Raises ``Refused`` of the former."""
+    try:
+        return Groups(project, block, join, readings, 0, ctx)
+    except Refused as no:
+        if join.kind == "left":
+            raise
+        with suppress(Refused):
+            return Groups(project, block, join, readings[::-1], 1, ctx)
+        raise no from None
 
 
 def _report_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) -> None:

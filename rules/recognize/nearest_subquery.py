@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -16,7 +16,7 @@ from dovetail.planner.sql.join_scope import scope_of
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.first_row import MOST_ROWS
 from dovetail.rules.nearest.kept_rows import kept_rows
-from dovetail.rules.nearest.picked_row import may_pick, picked_row, relations_read
+from dovetail.rules.nearest.picked_row import LeftRows, may_pick, picked_row, relations_read
 from dovetail.rules.nearest.shown_columns import all_readers_of
 from dovetail.rules.query.correlation import leans_on_left
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
@@ -61,6 +61,29 @@ def _lateral(tree: Logical) -> Iterator[Logical]:
         tree = tree.left
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """The relation of a picked row: its name, its columns, and how it is joined.
+
+    It is ``hidden`` from ``*`` if it stands for a scalar subquery, and then has the one column ``alias_value``.
+    """
+
+    alias: str
+    names: tuple[str, ...] = ()
+    kind: JoinKind = "left"
+    hidden: bool = True
+
+
+def _shown(subquery: Derived, block: QueryBlock, kind: JoinKind) -> _Shown:
+    """The relation that a LATERAL subquery of FROM is.  Raises ``Refused`` where a name is missing."""
+    if subquery.alias is None:
+        raise Refused("the subquery has no name")
+    names = subquery.renames or tuple(item.tree.alias_or_name for item in block.project.items)
+    if not all(names) or len(names) != len(block.project.items):
+        raise Refused("a column of the subquery has no name")
+    return _Shown(subquery.alias, names, kind, hidden=False)
+
+
 class _Blocks:
     """A block on its way to one over nearest rows."""
 
@@ -96,17 +119,11 @@ class _Blocks:
         try:
             if not block.above:
                 return None  # an aggregate has a row in any case
-            if right.alias is None:
-                raise Refused("the subquery has no name")
-            items = block.project.items
-            if any(is_star(item.tree) for item in items):
-                items = expand_items(items, scope_of(self.ctx.names, block.tree), self.ctx.names)
+            if any(is_star(item.tree) for item in block.project.items):
+                items = expand_items(block.project.items, scope_of(self.ctx.names, block.tree), self.ctx.names)
                 block = replace(block, project=replace(block.project, items=items))
-            names = [*right.renames] or [item.tree.alias_or_name for item in items]
-            if not all(names) or len(names) != len(items):
-                raise Refused("a column of the subquery has no name")
-            kind: JoinKind = "left" if join.kind == "left" else "inner"
-            return self.join(join.left, block, kind, right.alias, names, hidden=False, keeps=keeps)
+            shown = _shown(right, block, "left" if join.kind == "left" else "inner")
+            return self.join(LeftRows(join.left), block, shown, keeps=keeps)
         except Refused as no:
             return self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
 
@@ -130,7 +147,7 @@ class _Blocks:
                     on_left, number = side
                     below = place(at.left if on_left else at.right, number)
                     return below and (replace(at, left=below) if on_left else replace(at, right=below))
-                return self.join(at, block, "left", alias, [f"{alias}_value"], hidden=True, around=(tree, first))
+                return self.join(LeftRows(at, tree, first), block, _Shown(alias))
 
             self.tree, found = place(self.tree, 0) or tree, self.tree
             return test if self.tree is found else _with_value(test, alias)
@@ -159,7 +176,7 @@ class _Blocks:
                 continue
             alias = self.ctx.fresh("picked")
             try:
-                new = self.join(self.tree, block, "left", alias, [f"{alias}_value"], hidden=True)
+                new = self.join(LeftRows(self.tree), block, _Shown(alias))
                 if new is None:
                     continue
                 if not isinstance(item.tree, exp.Alias):
@@ -176,34 +193,24 @@ class _Blocks:
             return None
         return None if scalar.tree.find(exp.In, exp.Exists, exp.Lambda) else block
 
-    def join(
-        self,
-        left: Logical,
-        block: QueryBlock,
-        kind: JoinKind,
-        alias: str,
-        names: list[str],
-        *,
-        hidden: bool,
-        around: tuple[Logical, int] | None = None,
-        keeps: bool = True,
-    ) -> NearestJoin | None:
-        """A join with the row that a subquery picks; None if it picks none.  ``around`` as in ``picked_row``.
+    def join(self, left: LeftRows, block: QueryBlock, shown: _Shown, *, keeps: bool = True) -> NearestJoin | None:
+        """A join with the row that a subquery picks; None if it picks none.
 
         One whose columns a ``*`` shows, since it stands in FROM, may pick several rows.
         """
         readers = (*self.readers, *self.items, *self.condition)
-        picked = picked_row(left, block, readers, self.ctx, around, most=1 if hidden else MOST_ROWS)
+        picked = picked_row(left, block, readers, self.ctx, most=1 if shown.hidden else MOST_ROWS)
         if picked is None:
             return None
+        names = shown.names or (f"{shown.alias}_value",)
         if len(picked.values) != len(names):
             raise Refused("a scalar subquery has one column")
         values = tuple(sql(value.tree.unalias()) for value in picked.values)
         columns = tuple(replace(c, name=name) for c, name in zip(picked.columns, names, strict=True))
-        first = around[1] if around else 0
-        kept = kept_rows(self.block.condition, (self.tree,), left, first, self.ctx) if keeps else ()
-        nearest = replace(picked.nearest, right=(ShownRelation(alias, columns, values, hidden),), kept=kept)
-        join = NearestJoin(left, picked.relation, kind, "LEFT JOIN", picked.condition, nearest, certain=True)
+        kept = kept_rows(self.block.condition, (self.tree,), left.rows, left.first, self.ctx) if keeps else ()
+        relation = ShownRelation(shown.alias, columns, values, shown.hidden)
+        nearest = replace(picked.nearest, right=(relation,), kept=kept)
+        join = NearestJoin(left.rows, picked.relation, shown.kind, "LEFT JOIN", picked.condition, nearest, certain=True)
         self.joins.append(join)
         return join
 

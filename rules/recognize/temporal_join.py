@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.errors import Refused, UnknownName, Unsupported
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
@@ -9,6 +10,7 @@ from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.logical.nearest_join import NearestJoin
 from dovetail.planner.logical.placeholder import alias_of
 from dovetail.planner.logical.versions import Validity, VersionedTable
+from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.time_travel import can_spark_travel
@@ -34,7 +36,23 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
     time = _time(scan, join, ctx) if versions else None
     if versions is None or time is None:
         return None
-    place = scan.as_of.place
+    columns = _versioned_columns(scan, join, declared, ctx)
+    alias, names = scan.alias or scan.name[-1], scan.renames or tuple(column.name for column in columns)
+    since = next(n for n, column in enumerate(columns) if column.name == versions.valid_from)
+    if ctx.catalog.settings.asof_join and len(join.condition) == len(versions.key) and join.kind in ("inner", "left"):
+        right = replace(scan, suffix=alias_of(scan), plain=True, as_of=None)
+        if nearest := _nearest(replace(join, right=right), time, f"{quote(alias)}.{quote(names[since])}", ctx):
+            return nearest
+    validity = Validity(scan.text, alias, columns, names, versions.key, columns[since])
+    low, high = (Scalar(text, (), scan.as_of.place) for text in validity.holds(time))
+    return replace(join, right=VersionedTable(validity, alias, scan.renames), condition=(*join.condition, low, high))
+
+
+def _versioned_columns(scan: Scan, join: Join, declared: Declaration, ctx: Context) -> tuple[Column, ...]:
+    """The columns of a table with versions.  Raises ``QueryError`` for a join that cannot be one with its versions."""
+    assert scan.as_of is not None
+    assert declared.versions is not None
+    place, versions = scan.as_of.place, declared.versions
     if declared.expired:
         ctx.fail(f"{scan.text} changed after declare_versions(); call declare_versions() again", place)
     if join.kind not in ("inner", "left", "semi", "anti") or join.natural or join.using:
@@ -43,20 +61,9 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
     columns = ctx.catalog.columns(scan.name)
     if columns is None:
         ctx.fail(f"the columns of {scan.text} are not known", place)
-    alias = scan.alias or scan.name[-1]
     if missing := missing_keys(join, versions, columns, ctx.names):
-        ctx.fail(why_missing(missing, versions, scan.text, alias), place)
-    if ctx.catalog.settings.asof_join and len(join.condition) == len(versions.key) and join.kind in ("inner", "left"):
-        shown = dict(zip((c.name for c in columns), scan.renames or tuple(c.name for c in columns), strict=True))
-        since = f"{quote(alias)}.{quote(shown[versions.valid_from])}"
-        right = replace(scan, suffix=alias_of(scan), plain=True, as_of=None)
-        if nearest := _nearest(replace(join, right=right), time, since, ctx):
-            return nearest
-    since_column = next(c for c in columns if c.name == versions.valid_from)
-    names = scan.renames or tuple(c.name for c in columns)
-    validity = Validity(scan.text, alias, columns, names, versions.key, since_column)
-    low, high = (Scalar(text, (), place) for text in validity.holds(time))
-    return replace(join, right=VersionedTable(validity, alias, scan.renames), condition=(*join.condition, low, high))
+        ctx.fail(why_missing(missing, versions, scan.text, scan.alias or scan.name[-1]), place)
+    return columns
 
 
 def _nearest(join: Join, time: str, since: str, ctx: Context) -> NearestJoin | None:

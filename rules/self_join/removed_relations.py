@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -55,6 +56,16 @@ class RemovedRelation:
     row: SameRow
     parts: tuple[Residual, ...]
     behind: FromItem | None = None
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Two relations of which a row of ``y`` matches its own row in ``x`` only, and the lineages of both."""
+
+    x: FromItem
+    y: FromItem
+    shown: RelationLineage
+    other: RelationLineage
 
 
 class RemovedRelations:
@@ -117,15 +128,19 @@ class RemovedRelations:
             return None
         if not y.free:
             raise Refused("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
+        return self.either_removal(_Match(x, y, shown, other), key, fixed=fixed)
+
+    def either_removal(self, match: _Match, key: frozenset[str], *, fixed: bool) -> RemovedRelation:
+        """The removal of ``y``; that of ``x`` where it shows less, and may change places with ``y``."""
+        x, y = match.x, match.y
         try:
-            return self.gone(x, y, shown, other, key)
+            return self.removal(match, key)
         except Refused as no:
             if fixed or x.kind != "inner" or y.kind != "inner" or y.number != x.number + 1:
                 raise
-            try:  # what ``x`` does not show, ``y`` may
-                return replace(self.gone(y, x, other, shown, key), behind=y)
-            except Refused:
-                raise no from None
+            with suppress(Refused):
+                return replace(self.removal(_Match(y, x, match.other, match.shown), key), behind=y)
+            raise no from None
 
     def equalities(self, y: FromItem) -> tuple[Equality, ...]:
         """The equalities that hold of the rows that ``y`` is joined to, and of its match."""
@@ -158,35 +173,27 @@ class RemovedRelations:
             return key
         return None
 
-    def gone(
-        self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, key: frozenset[str]
-    ) -> RemovedRelation:
+    def removal(self, match: _Match, key: frozenset[str]) -> RemovedRelation:
+        """Replace ``y`` by the row of ``x``.  Raises ``Refused`` where ``x`` does not show a column of it."""
+        x, y = match.x, match.y
         path = self.sight.path(x.number)
-        kept = self.filters(x, shown, other)
+        kept = self.filters(match)
         by = f", by {', '.join(sorted(key))}" if key else ""
         description = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
         if y.kind == "inner":
-            return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, description), kept)
-        parts = (*kept, *self.conditions(x, y, shown))
+            return RemovedRelation(y, x.number, self.row(match, None, description), kept)
+        parts = (*kept, *self.conditions(match))
         when = conjoined([p.scalar for p in raising_last(parts)])
-        return RemovedRelation(y, x.number, self.row(x, y, shown, other, when, f"{description}, else NULL"), parts)
+        return RemovedRelation(y, x.number, self.row(match, when, f"{description}, else NULL"), parts)
 
-    def row(
-        self,
-        x: FromItem,
-        y: FromItem,
-        shown: RelationLineage,
-        other: RelationLineage,
-        when: str | None,
-        description: str,
-    ) -> SameRow:
+    def row(self, match: _Match, when: str | None, description: str) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
-        (source,) = self.ctx.names.sources(y.relation)
-        if len(source.names) != 1 or source.columns is None or len(source.columns) != len(other.columns):
+        (source,) = self.ctx.names.sources(match.y.relation)
+        if len(source.names) != 1 or source.columns is None or len(source.columns) != len(match.other.columns):
             raise Refused("the relation to remove has no name; give it an alias")
         items = []
-        for column in other.columns:
-            text = self.value_of(x, shown, column.value)
+        for column in match.other.columns:
+            text = self.value_of(match, column.value)
             text = text if when is None else f"if({when}, {text}, NULL)"
             plain = when is None and text.rsplit(".", 1)[-1] == quote(column.name)
             items.append(Scalar(text if plain else f"{text} AS {quote(column.name)}"))
@@ -195,24 +202,26 @@ class RemovedRelations:
         query = Project(OneRow(), tuple(items))
         return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, description)
 
-    def value_of(self, x: FromItem, shown: RelationLineage, value: str) -> str:
+    def value_of(self, match: _Match, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""
-        text = rewrite_over_output(shown, self.sight.path(x.number), value)
-        if shown.output_name(value) is None:
-            check_speculation((Scalar(text),), self.sight.known(frozenset((x.number,))), self.ctx)
+        number = match.x.number
+        text = rewrite_over_output(match.shown, self.sight.path(number), value)
+        if match.shown.output_name(value) is None:
+            check_speculation((Scalar(text),), self.sight.known(frozenset((number,))), self.ctx)
         return text
 
     def may_raise(self, scalar: Scalar, visible: Relations) -> bool:
         """Whether an expression could raise an error on some row."""
         return may_raise(scalar, self.sight.known(visible), self.ctx)
 
-    def filters(self, x: FromItem, shown: RelationLineage, other: RelationLineage) -> tuple[Residual, ...]:
-        """The filters of the other relation that ``x`` has not, over its columns."""
-        path = self.sight.path(x.number)
-        return tuple(Residual(Scalar(rewrite_over_output(shown, path, f))) for f in other.filters_beyond(shown))
+    def filters(self, match: _Match) -> tuple[Residual, ...]:
+        """The filters of ``y`` that ``x`` has not, over its columns."""
+        path, shown = self.sight.path(match.x.number), match.shown
+        return tuple(Residual(Scalar(rewrite_over_output(shown, path, f))) for f in match.other.filters_beyond(shown))
 
-    def conditions(self, x: FromItem, y: FromItem, shown: RelationLineage) -> tuple[Residual, ...]:
+    def conditions(self, match: _Match) -> tuple[Residual, ...]:
         """Rewrite the condition of an outer join with ``y`` over the row of ``x``."""
+        x, y = match.x, match.y
         visible = self.sight.visible_in_on(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
 
@@ -225,10 +234,10 @@ class RemovedRelations:
                 return None
             if not e.strict:
                 return Residual(Scalar("true"))
-            return Residual(Scalar(f"{as_operand(self.value_of(x, shown, e.left[1]))} IS NOT NULL"))
+            return Residual(Scalar(f"{as_operand(self.value_of(match, e.left[1]))} IS NOT NULL"))
 
         def value(number: int, column: Column) -> str | None:
-            return self.value_of(x, shown, self.sight.value(number, column.name)[1]) if number == y.number else None
+            return self.value_of(match, self.sight.value(number, column.name)[1]) if number == y.number else None
 
         found: list[Residual] = []
         for conjunct in y.on:

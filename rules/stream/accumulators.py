@@ -14,7 +14,7 @@ integers and decimals, and minima and maxima of inserts.  Sums of floating-point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +38,9 @@ from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import where
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
+JOINED = "__dt_joined"
+"""The name under which the rows of the join are read."""
+
 _GROUP, _PART, _ANSWER, _THERE = "__dt_g", "__dt_p", "__dt_a", "__dt_there"
 _AVERAGED = 15  # digits of a decimal whose average is rounded as Spark does it, for groups of less than a billion rows
 _ADDED = 28  # digits of a decimal whose sum has ten more, as many as there can be; Spark negates up to 34 exactly
@@ -66,20 +69,12 @@ class _Part:
         return f"{self.merge}({self.name})"
 
 
-def accumulators(
-    clauses: Sequence[Logical],
-    rows: str,
-    joined: str,
-    scope: Scope,
-    types: Types,
-    *,
-    changes: bool,
-) -> Accumulators:
+def accumulators(clauses: Sequence[Logical], rows: str, scope: Scope, types: Types, *, changes: bool) -> Accumulators:
     """Rewrite a query over accumulators.
 
     ``clauses`` are its clauses above FROM and WHERE, from the outermost in.  ``rows`` is the relation of its joined
-    rows, which count in ``COUNT`` if they are ``changes``; ``joined`` is the name of the stored rows.  ``types``
-    returns the types of expressions over ``rows``.  Raises ``Refused``, ``Unsupported`` if the query needs the rows.
+    rows, which count in ``COUNT`` if they are ``changes``.  ``types`` returns the types of expressions over ``rows``.
+    Raises ``Refused``, ``Unsupported`` if the query needs the rows.
     """
     builder = _Query(scope, types, changes)
     project = next(n for n in clauses if isinstance(n, Project))
@@ -93,26 +88,14 @@ def accumulators(
     items = tuple(map(builder.over_groups, project.items))
     if not builder.parts and grouped is None:
         raise Unsupported("it aggregates nothing")
-    conditions = tuple(c for n in clauses if isinstance(n, Filter) for c in n.condition)
-    for condition in conditions:
-        if any(map(builder.is_alias, columns_in(condition.tree))):
-            raise Unsupported(f"{condition.shown} names an item of the select list")
-    having = tuple(map(builder.over_groups, conditions))
-    if builder.counts_rows:
-        having = (Scalar(f"{_THERE} > 0"), *having)
-    orders = {n: builder.sorted(n) for n in clauses if isinstance(n, Sort)}
-    query: Any = where(Opaque(Scalar(f"({builder.answers(joined)})")), having)
+    having = builder.having(c for n in clauses if isinstance(n, Filter) for c in n.condition)
+    new: dict[Logical, Any] = {n: builder.sorted(n) for n in clauses if isinstance(n, Sort)}
+    new[project] = replace(project, items=items, hint=None)
+    query: Any = where(Opaque(Scalar(f"({builder.answers()})")), having)
     for clause in reversed(clauses):
-        match clause:
-            case Project():
-                query = replace(clause, child=query, items=items, hint=None)
-            case Sort():
-                query = replace(orders[clause], child=query)
-            case Aggregate() | Filter():
-                continue
-            case _:
-                query = replace(clause, child=query)  # type: ignore[type-var]
-    return Accumulators(builder.of_rows(rows), builder.merged(joined), to_sql(query))
+        if not isinstance(clause, Aggregate | Filter):
+            query = replace(new.get(clause, clause), child=query)
+    return Accumulators(builder.of_rows(rows), builder.merged(), to_sql(query))
 
 
 class _Query:
@@ -145,6 +128,15 @@ class _Query:
         """Rewrite an expression over the columns of groups and aggregates."""
         text = sql(self._grouped(item))
         return Scalar(f"{text} AS {quote(item.tree.name)}" if isinstance(item.tree, exp.Column) else text)
+
+    def having(self, conditions: Iterable[Scalar]) -> tuple[Scalar, ...]:
+        """Rewrite HAVING over the columns of groups, which are left out where they have no rows."""
+        found = [Scalar(f"{_THERE} > 0")] if self.counts_rows else []
+        for condition in conditions:
+            if any(map(self.is_alias, columns_in(condition.tree))):
+                raise Unsupported(f"{condition.shown} names an item of the select list")
+            found.append(self.over_groups(condition))
+        return tuple(found)
 
     def sorted(self, sort: Sort) -> Sort:
         """Rewrite ORDER BY over the columns of groups; names of items stay, and win over columns of that name."""
@@ -179,21 +171,21 @@ class _Query:
         items += [f"{part.of_rows} AS {part.name}" for part in self.parts]
         return f"SELECT {', '.join(items)} FROM {rows}{_by(self.groups.values())}"
 
-    def merged(self, joined: str) -> str:
+    def merged(self) -> str:
         """Write the query that merges accumulators; groups that add up to zero are left out."""
         groups = [f"{_GROUP}{n}" for n in range(len(self.groups))]
         items = [*groups, *(f"{part.merged} AS {part.name}" for part in self.parts)]
         left = [f"coalesce({part.merged}, 0) <> 0" for part in self.parts] if self.changes else []
         having = f" HAVING {' OR '.join(left)}" if left else ""
-        return f"SELECT {', '.join(items)} FROM {joined}{_by(groups)}{having}"
+        return f"SELECT {', '.join(items)} FROM {JOINED}{_by(groups)}{having}"
 
-    def answers(self, joined: str) -> str:
+    def answers(self) -> str:
         """Write the query for the groups with the values of their aggregates."""
         groups = [f"{_GROUP}{n}" for n in range(len(self.groups))]
         items = [*groups, *(f"{value} AS {_ANSWER}{n}" for n, value in enumerate(self.found.values()))]
         if self.counts_rows:
             items.append(f"sum({_THERE}) AS {_THERE}")
-        return f"SELECT {', '.join(items)} FROM {joined}{_by(groups)}"
+        return f"SELECT {', '.join(items)} FROM {JOINED}{_by(groups)}"
 
     def _answer(self, call: Call) -> str:
         """Return the column of an aggregate; the accumulators of a new aggregate are added."""

@@ -52,15 +52,24 @@ class Routed:
     program: EpochProgram
 
 
-def routed(shape: Shape, meanings: Meanings, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> Routed:
-    """Plan the paths of a join; ``inputs`` are the inputs of its relations, by number, and ``order`` is a hint's.
+@dataclass(frozen=True)
+class JoinOrder:
+    """What decides the order of lookups: the input of each relation, the stored rows of each, the order of a hint."""
+
+    inputs: tuple[int, ...]
+    sizes: Sizes
+    hinted: tuple[int, ...]
+
+
+def routed(shape: Shape, meanings: Meanings, order: JoinOrder) -> Routed:
+    """Plan the paths of a join.
 
     Raises ``Refused`` with the reason where it is none that can be.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
     read = Conjuncts(shape.on, meanings)
-    graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), inputs)
-    delta = delta_join(graph, sizes=sizes, order=order)
+    graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), order.inputs)
+    delta = delta_join(graph, sizes=order.sizes, order=order.hinted)
     statements = _Statements(shape, read, names)
     return Routed(delta, EpochProgram(tuple(map(statements.step, delta.paths))))
 

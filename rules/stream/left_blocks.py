@@ -35,7 +35,7 @@ from dovetail.planner.state.program import EpochProgram, Read, Step, Version
 from dovetail.rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import where
-from dovetail.rules.stream.delta_blocks import Conjuncts, Meanings, Routed
+from dovetail.rules.stream.delta_blocks import Conjuncts, JoinOrder, Meanings, Routed
 from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of
 
 _SIGN = "__dt_sign"
@@ -55,16 +55,11 @@ class SidesOfLeft:
     column: Callable[[exp.Column], tuple[int, str]]
 
 
-def routed_left(
-    shape: Shape, meanings: Meanings, sides: SidesOfLeft, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]
-) -> Routed:
-    """Plan the paths of a join with left joins; arguments as of ``routed``.
-
-    Raises ``Refused`` with the reason if that is impossible.
-    """
+def routed_left(shape: Shape, meanings: Meanings, sides: SidesOfLeft, order: JoinOrder) -> Routed:
+    """Plan the paths of a join with left joins.  Raises ``Refused`` with the reason if that is impossible."""
     names = tuple(alias_of(relation) for relation in shape.relations)
-    planned = [_Path(n, shape, meanings, sides, names).planned(inputs, sizes, order) for n in range(len(names))]
-    delta = DeltaJoin(names, inputs, tuple(path for path, _ in planned), sides.keys)
+    planned = [_Path(n, shape, meanings, sides, names).planned(order) for n in range(len(names))]
+    delta = DeltaJoin(names, order.inputs, tuple(path for path, _ in planned), sides.keys)
     return Routed(delta, EpochProgram(tuple(step for _, step in planned)))
 
 
@@ -83,19 +78,32 @@ class _Path:
         self.read = Conjuncts(tuple(c for c, n in zip(every, named, strict=True) if n <= self.needed), meanings)
         self.later = [c for c, n in zip(every, named, strict=True) if not n <= self.needed]
 
-    def planned(self, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> tuple[DeltaPath, Step]:
+    def planned(self, order: JoinOrder) -> tuple[DeltaPath, Step]:
         """The path, and its step of the program."""
+        inner, alone = self._inner(order)
+        steps = [self.read.on(lookup) for lookup in inner]
+        lefts = [self._left(n) for n in self.lefts if n not in self.needed]
+        path = DeltaPath(self.start, (*inner, *lefts), alone)
+        shown = [*steps, *(self.lefts[x.input] for x in lefts)]
+        conditions = [" AND ".join(c.shown for c in on) for on in shown]
+        if conditions and (above := " AND ".join(c.shown for c in (*self.later, *self.shape.where))):
+            conditions[-1] += f", where {above}"
+        statement = self._statement(inner, steps, lefts, tuple(self.read.all[n] for n in alone))
+        return path, Step(path.flow(conditions), statement)
+
+    def _inner(self, order: JoinOrder) -> tuple[list[Lookup], tuple[int, ...]]:
+        """The lookups of the inner joins, and the numbers of the conditions on the new rows alone."""
         own = sorted(self.needed)
         to = {number: n for n, number in enumerate(own)}
         graph = JoinGraph(
             tuple(self.names[n] for n in own),
             tuple(replace(e, left=_moved(e.left, to), right=_moved(e.right, to)) for e in self.read.equalities),
             tuple(frozenset(to[n] for n in named) for named in self.read.named),
-            tuple(inputs[n] for n in own),
+            tuple(order.inputs[n] for n in own),
         )
-        known = Sizes({to[n]: rows for n, rows in sizes.rows.items() if n in to})
-        found = delta_join(graph, sizes=known, order=[to[n] for n in order if n in to]).paths[to[self.start]]
-        inner = [
+        known = Sizes({to[n]: rows for n, rows in order.sizes.rows.items() if n in to})
+        found = delta_join(graph, sizes=known, order=[to[n] for n in order.hinted if n in to]).paths[to[self.start]]
+        lookups = [
             replace(
                 x,
                 input=own[x.input],
@@ -104,15 +112,7 @@ class _Path:
             )
             for x in found.lookups
         ]
-        steps = [self.read.on(lookup) for lookup in inner]
-        alone = tuple(self.read.all[n] for n in found.conditions)
-        lefts = [self._left(n) for n in self.lefts if n not in self.needed]
-        path = DeltaPath(self.start, (*inner, *lefts), found.conditions)
-        shown = [*steps, *(self.lefts[x.input] for x in lefts)]
-        conditions = [" AND ".join(c.shown for c in on) for on in shown]
-        if conditions and (above := " AND ".join(c.shown for c in (*self.later, *self.shape.where))):
-            conditions[-1] += f", where {above}"
-        return path, Step(path.flow(conditions), self._statement(inner, steps, lefts, alone))
+        return lookups, found.conditions
 
     def _needed(self) -> frozenset[int]:
         """Return the sides that need a row for this path to return one."""

@@ -24,7 +24,7 @@ from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.operands import as_operand
 from dovetail.rules.stream.changelogs import with_count
-from dovetail.rules.stream.delta_blocks import Meanings, Routed, routed
+from dovetail.rules.stream.delta_blocks import JoinOrder, Meanings, Routed, routed
 from dovetail.rules.stream.delta_order import delta_order
 from dovetail.rules.stream.expiry import Expiries, Expiry, latest, position_of
 from dovetail.rules.stream.left_blocks import SidesOfLeft, routed_left
@@ -56,19 +56,7 @@ class Reader:
         rows = [self._rows(r) for r in self.relations]
         reaches, marks = self._reaches()
         sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
-        streams = tuple(r.stream for r in self.relations)
-        conditions = [tuple(self._about(n, self.shape.on)) for n in self.sides]
-        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, conditions, self.ctx.names.fold)
-        expires = [expiries.matched(n) for n in self.sides]
-        finals = tuple(e.position if n in self.shape.preserved else "" for n, e in enumerate(expires))
-        for n in self.shape.preserved:
-            if not expires[n].position:
-                raise Refused(
-                    f"no watermark says when a row of {self.relations[n].name} that has no match is final: "
-                    f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
-                )
-        if self.shape.kind not in ("inner", "cross"):
-            expires = [expiries.needed(n, expires) for n in self.sides]
+        expires, finals = self._expires()
         return StreamJoin(
             self.text,
             self.shape.kind,
@@ -83,6 +71,23 @@ class Reader:
             next((r.stream.change for r in self.relations if r.stream.change), ""),
             route.delta if route else None,
         )
+
+    def _expires(self) -> tuple[list[Expiry], tuple[str, ...]]:
+        """Return when the rows of each side expire, and when those that have no match are final."""
+        streams = tuple(r.stream for r in self.relations)
+        conditions = [tuple(self._about(n, self.shape.on)) for n in self.sides]
+        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, conditions, self.ctx.names.fold)
+        expires = [expiries.matched(n) for n in self.sides]
+        finals = tuple(e.position if n in self.shape.preserved else "" for n, e in enumerate(expires))
+        for n in self.shape.preserved:
+            if not expires[n].position:
+                raise Refused(
+                    f"no watermark says when a row of {self.relations[n].name} that has no match is final: "
+                    f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
+                )
+        if self.shape.kind not in ("inner", "cross"):
+            expires = [expiries.needed(n, expires) for n in self.sides]
+        return expires, finals
 
     def _meaning(self) -> tuple[tuple[str, str], ...]:
         """Return the settings that the meaning of the query depends on."""
@@ -103,12 +108,13 @@ class Reader:
         if twice := next((a for n, a in enumerate(aliases) if names.fold(a) in map(names.fold, aliases[:n])), None):
             raise Refused(f"two relations have the name {twice}; give one of them an alias")
         meanings = Meanings(self._named, self._over_base, self.scope.type_of)
-        order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
+        hinted = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.stored_row_counts) == max(self.inputs) + 1
         sizes = Sizes({n: self.stored_row_counts[i] for n, i in enumerate(self.inputs)} if known else {})
+        order = JoinOrder(self.inputs, sizes, hinted)
         if self.shape.lefts:
-            return routed_left(self.shape, meanings, self._sides_of_left(meanings), self.inputs, sizes, order)
-        return routed(self._counted(), meanings, self.inputs, sizes, order)
+            return routed_left(self.shape, meanings, self._sides_of_left(meanings), order)
+        return routed(self._counted(), meanings, order)
 
     def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
         """Describe the sides of left joins.  Raises ``Refused`` if a row may have several matches."""

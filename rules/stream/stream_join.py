@@ -37,32 +37,40 @@ def stream_join(
     one; they decide the order of the lookups of a delta join.  Raises ``Refused`` with the reason if state modules do
     not run the query.
     """
-    ctx.definitions.update({n.key: n for n in query.walk() if isinstance(n, Cte)})
-    named = [n for n in query.walk() if isinstance(n, Scan) and not n.cte and find(n.name)]
-    if not any(isinstance(n, Join) for n in query.walk()) or len(named) < (1 if ctx.definitions else 2):
-        check_alone(query, [s.change for n in named if (s := find(n.name))], ctx.names)
+    nodes = list(query.walk())
+    ctx.definitions.update({n.key: n for n in nodes if isinstance(n, Cte)})
+    streams = [s for n in nodes if isinstance(n, Scan) and not n.cte and (s := find(n.name))]
+    changes = [s.change for s in streams]
+    if Join not in map(type, nodes) or len(streams) < (1 if ctx.definitions else 2):
+        check_alone(query, changes, ctx.names)
         return None
-    changes = any(s.change for n in named if (s := find(n.name)))
-    if changes:
+    if any(changes):
         query = outer_to_inner(query, ctx)
-    shape = (left_shape(query, ctx) if changes else None) or shape_of(query)
+        shape = left_shape(query, ctx) or shape_of(query)
+    else:
+        shape = shape_of(query)
     if isinstance(shape, str):
         raise Refused(shape)
     read = [relation_of(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
-    relations = tuple(r for r in read if r)
+    relations = tuple(filter(None, read))
+    changes = [r.stream.change for r in relations]
     if len(relations) < 2:  # a stream with tables: no state
-        check_alone(query, [r.stream.change for r in relations], ctx.names)
+        check_alone(query, changes, ctx.names)
         return None
     if len(relations) < len(read):
-        table = ".".join(next(hintable_names(shape.relations[read.index(None)]), ())) or "one of its relations"
-        raise Refused(
-            f"{table} is no stream, and state modules join streams only; join it to the result, or use opt.sql()"
-        )
+        raise _no_stream(shape.relations[read.index(None)])
     check_block(shape, ctx)
-    if any(r.stream.change for r in relations):
+    if any(changes):
         project, shape = shape.block.project, _over_changes(shape, relations, ctx)
         text = to_sql(transform_up(query, lambda n: shape.block.project if n is project else n))
     return Reader(text, shape, relations, ctx, stored_row_counts).read()
+
+
+def _no_stream(relation: Logical) -> Refused:
+    table = ".".join(next(hintable_names(relation), ())) or "one of its relations"
+    return Refused(
+        f"{table} is no stream, and state modules join streams only; join it to the result, or use opt.sql()"
+    )
 
 
 def _over_changes(shape: Shape, relations: tuple[Relation, ...], ctx: Context) -> Shape:

@@ -10,7 +10,7 @@ above       SELECT region, sum(amount) AS paid FROM (SELECT c0 AS amount, c1 AS 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,13 +29,10 @@ from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import leaves
 from dovetail.rules.query.query_block import where
-from dovetail.rules.stream.accumulators import Accumulators, Types, accumulators
+from dovetail.rules.stream.accumulators import JOINED, Accumulators, Types, accumulators
 from dovetail.rules.stream.changelogs import expand_items, find_change_column
 from dovetail.rules.stream.stored_rows import StoredRelation
 from dovetail.rules.stream.stream_blocks import alias_of
-
-JOINED = "__dt_joined"
-"""The name under which the rows of the join are read."""
 
 _ABOVE = (Sort, Limit, Project, Aggregate, Windows)
 
@@ -60,7 +57,7 @@ class ViewQuery:
     def accumulated(self, types: Types) -> Accumulators | str:
         """Return the accumulators that are stored for each group; or why the joined rows are stored."""
         try:
-            return accumulators(self.clauses, self.rows, JOINED, self.scope, types, changes=bool(self.change))
+            return accumulators(self.clauses, self.rows, self.scope, types, changes=bool(self.change))
         except Refused as no:
             return str(no)
 
@@ -68,51 +65,63 @@ class ViewQuery:
 def view_query(query: Logical, ctx: Context) -> ViewQuery:
     """Split a query.  Raises ``Refused`` with the reason if that is impossible."""
     with_ = query if isinstance(query, With) else None
-    path: list[Any] = []
-    node: Any = with_.child if with_ else query
-    while isinstance(node, _ABOVE) or (isinstance(node, Filter) and node.clause != "WHERE"):
-        path.append(node)
-        node = node.children[0]
-    if sum(isinstance(n, Project) for n in path) != 1:
-        raise Refused("it is more than one SELECT … FROM … WHERE")
-    condition, tree = (node.condition, node.child) if isinstance(node, Filter) else ((), node)
-    if any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
+    path, condition, tree = _split(with_.child if with_ else query)
+    joins = [n for n in tree.walk() if isinstance(n, Join)]
+    if any(join.using or join.natural for join in joins):
         raise Refused("USING and NATURAL merge columns of two relations; write ON")
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
     changes = _changes(tree, ctx)
     scope = ctx.scope(tree)
     if changes:
-        columns_of_kinds = {ctx.names.fold(c.source): c.column for c in changes}
-        hidden = [columns_of_kinds.get(ctx.names.fold(s.names[0])) for s in scope.sources]
+        kinds = {ctx.names.fold(c.source): c.column for c in changes}
+        hidden = [kinds.get(ctx.names.fold(s.names[0])) for s in scope.sources]
         path = [_expand_items(node, scope, hidden) for node in path]
-    columns = _Columns(scope, {c.source: c.column for c in changes})
+    columns = _Columns(scope, changes)
     for above in path:
         columns.add(above)
-    items = tuple(Scalar(f"{source}.{quote(name)} AS c{n}") for n, (source, name) in enumerate(columns.needed_columns))
-    if changes and not any(isinstance(n, Join) for n in tree.walk()):
+    items = columns.items
+    if changes and not joins:
         items = (*items, _change_of(changes[0], condition, columns))
     hint = next(n.hint for n in path if isinstance(n, Project))
     joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
-    for clause in (*condition, *(c for n in tree.walk() if isinstance(n, Join) for c in n.condition)):
-        odd = repeated_otherwise(clause.tree)
-        if word := first_stable_function(clause.text) or (odd and sql(odd)):
-            raise Refused(f"{word} decides which rows are joined, and may have another value at each refresh")
-        if changes and clause.plans:
-            raise Refused(
-                f"{clause.shown} has a subquery, whose result may differ when a row is deleted and when it was inserted"
-            )
+    for conjunct in (*condition, *(c for join in joins for c in join.condition)):
+        _check_repeatable(conjunct, changes=bool(changes))
     expanded: list[Any] = [_expand_items(node, scope, [None] * len(scope.sources)) for node in path]
     stored = StoredRelation(columns.stored, scope, expanded)
-    rows: Any = Opaque(Scalar(stored.relation(JOINED)))
-    for above in reversed(expanded):
-        rows = replace(stored.clause(above), child=rows)
-    whole: Any = where(tree, condition)
-    for above in reversed(path):
-        whole = replace(above, child=whole)
+    rows = _over(map(stored.clause, expanded), Opaque(Scalar(stored.relation(JOINED))))
+    whole = _over(path, where(tree, condition))
     joined_text, text = (to_sql(replace(with_, child=q) if with_ else q) for q in (joined, whole))
-    change = changes[0].change if changes else ""
-    counted = f", {count_of(change)} AS {COUNT}" if change else ""
-    return ViewQuery(joined_text, to_sql(rows), text, tuple(path), scope, columns.relations(counted), change)
+    return ViewQuery(joined_text, to_sql(rows), text, tuple(path), scope, columns.relations(), columns.change)
+
+
+def _split(query: Logical) -> tuple[list[Any], tuple[Scalar, ...], Logical]:
+    """The clauses of a query above FROM and WHERE, from the outermost in, the conjuncts of WHERE, and FROM."""
+    path: list[Any] = []
+    node: Any = query
+    while isinstance(node, _ABOVE) or (isinstance(node, Filter) and node.clause != "WHERE"):
+        path.append(node)
+        node = node.children[0]
+    if sum(isinstance(n, Project) for n in path) != 1:
+        raise Refused("it is more than one SELECT … FROM … WHERE")
+    return (path, node.condition, node.child) if isinstance(node, Filter) else (path, (), node)
+
+
+def _over(clauses: Iterable[Any], rows: Logical) -> Logical:
+    """Clauses, from the outermost in, over other rows."""
+    for clause in reversed(list(clauses)):
+        rows = replace(clause, child=rows)
+    return rows
+
+
+def _check_repeatable(conjunct: Scalar, *, changes: bool) -> None:
+    """Raise ``Refused`` for a condition of the join that may have another value when a row is read again."""
+    odd = repeated_otherwise(conjunct.tree)
+    if word := first_stable_function(conjunct.text) or (odd and sql(odd)):
+        raise Refused(f"{word} decides which rows are joined, and may have another value at each refresh")
+    if changes and conjunct.plans:
+        raise Refused(
+            f"{conjunct.shown} has a subquery, whose result may differ when a row is deleted and when it was inserted"
+        )
 
 
 def _expand_items(node: Logical, scope: Scope, hidden: Sequence[str | None]) -> Logical:
@@ -161,10 +170,11 @@ def _change_of(only: _Change, condition: tuple[Scalar, ...], columns: _Columns) 
 class _Columns:
     """The columns of the relations of FROM that clauses name, as ``(relation, column)``, quoted."""
 
-    def __init__(self, scope: Scope, hidden: Mapping[str, str | None]):
+    def __init__(self, scope: Scope, changes: Sequence[_Change]):
         self.scope, self.sources, self.names = scope, scope.sources, scope.names
         sources = scope.sources
-        self.hidden = {(self.names.fold(source), column) for source, column in hidden.items()}
+        self.change = changes[0].change if changes else ""
+        self.hidden = {(self.names.fold(change.source), change.column) for change in changes}
         self.needed: set[tuple[Source, str]] = set()
         aliases = [self.names.fold(s.names[0]) for s in sources if s.names]
         if len(aliases) < len(sources):
@@ -180,6 +190,12 @@ class _Columns:
         """The needed columns, as ``(relation, column)``, in the order of the relations."""
         pairs = ((source, column.name) for source in self.sources for column in source.columns or ())
         return [(quote(source.names[0]), name) for source, name in pairs if (source, name) in self.needed]
+
+    @property
+    def items(self) -> tuple[Scalar, ...]:
+        """The items that return them as stored columns."""
+        columns = enumerate(self.needed_columns)
+        return tuple(Scalar(f"{source}.{quote(name)} AS c{n}") for n, (source, name) in columns)
 
     @property
     def stored(self) -> list[tuple[int, str]]:
@@ -214,11 +230,12 @@ class _Columns:
         for found in self.scope.bind(tree).known_columns:
             self.needed.add((self.sources[found.relation], found.column.name))
 
-    def relations(self, more: str = "") -> str:
+    def relations(self) -> str:
         """Return a relation of the joined rows: each relation of FROM as a struct, and unambiguous columns by name.
 
-        So aggregates of a group stay as they are written.  ``more`` items may follow.
+        So aggregates of a group stay as they are written.  The count of each row follows if it is a change.
         """
+        counted = f", {count_of(self.change)} AS {COUNT}" if self.change else ""
         times = Counter(self.names.fold(name) for _, name in self.needed_columns)
         structs: dict[str, list[str]] = {}
         items = []
@@ -228,7 +245,7 @@ class _Columns:
             if times[self.names.fold(name)] == 1 and self.names.fold(name) not in self.aliases:
                 items.append(f"c{n} AS {quote(name)}")
         items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
-        return f"(SELECT {', '.join(items) or '1'}{more} FROM {JOINED})"
+        return f"(SELECT {', '.join(items) or '1'}{counted} FROM {JOINED})"
 
 
 def _trees(node: Logical) -> Iterator[Any]:

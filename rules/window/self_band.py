@@ -166,16 +166,17 @@ class Pair:
         for conjunct in conjuncts:
             tree = without_parentheses(conjunct.tree)
             side = "else" if conjunct.plans else self.side(tree)
+            comparison = compared(tree) if side == "both" else None
             if side == "left":
                 own.append(conjunct)
             elif side == "right":
                 if kept:
                     self.check_guarded(conjunct)
                 kept.append(self.over_row(conjunct))
-            elif side == "both" and (comparison := compared(tree)) and comparison.equal:
+            elif comparison and comparison.equal:
                 keys.append(key := self._column(comparison, conjunct))
                 needed += [key] if comparison.sign == "=" else []
-            elif side == "both" and comparison and comparison.sign == "<>" and not apart:
+            elif comparison and comparison.sign == "<>" and not apart:
                 apart = self._column(comparison, conjunct)
                 needed.append(apart)
             elif side == "both" and isinstance(tree, _PAIRED):
