@@ -20,7 +20,7 @@ from pyspark.accumulators import AccumulatorParam
 from benchmarks import harness
 from dovetail.executor.connectors.credentials import env
 from dovetail.executor.connectors.postgres import PostgresSource
-from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows
+from dovetail.executor.lookup.fetch_rows import Lookup, add_matches, fetch_rows
 from dovetail.executor.lookup.metrics import LookupMetrics
 from dovetail.executor.lookup.spread import task_count
 from dovetail.planner.logical.lookup_spec import LookupSpec
@@ -66,7 +66,7 @@ class Bench:
         execute("ANALYZE customers")
         every = LookupSpec("Customers", ("id",), COLUMNS, full_load=True)
         none = self.spark.range(0).toDF("id")
-        fetch_rows(self.spark, self.source, every, none).write.parquet(str(self.scratch / "customers"))
+        fetch_rows(Lookup(self.source, every), none).write.parquet(str(self.scratch / "customers"))
         step = self.customers // self.distinct
         number = {
             "uniform": f"pmod(hash(id), {self.distinct})",
@@ -93,12 +93,13 @@ class Bench:
 
     def joined(self, orders: DataFrame, metrics: LookupMetrics | None = None, **more: Any) -> DataFrame:
         """Keys to Python, rows back, Spark joins."""
-        rows = fetch_rows(self.spark, self.source, self.spec(**more), orders.select("customer_id"), metrics)
+        rows = fetch_rows(Lookup(self.source, self.spec(**more), metrics), orders.select("customer_id"))
         return orders.join(rows, orders["customer_id"] == rows["id"])
 
     def by_rows(self, orders: DataFrame, metrics: LookupMetrics | None = None, **more: Any) -> DataFrame:
         """Whole rows to Python."""
-        return join_rows(self.spark, self.source, self.spec(**more), orders, "inner", ["customer_id"], metrics)
+        rows = add_matches(Lookup(self.source, self.spec(**more), metrics), orders, ["customer_id"])
+        return rows.selectExpr("* EXCEPT (matches)", "inline(matches)")
 
 
 def execute(text: str) -> None:

@@ -30,8 +30,8 @@ def idle_hints(
     ``runs``: the plan of the rewriting, None if the original text runs.  ``declined``: the reason why a rule declined,
     by place.
     """
-    read = [h.text for n in _nodes(logical) if isinstance(n, Project) for h in read_hints(n.hint)]
     joins = [n for n in _nodes(optimized) if isinstance(n, BandJoin)]
+    read = [h.text for n in _nodes(logical) if isinstance(n, Project) for h in read_hints(n.hint)]
     plain = {id(o.condition) for n in _nodes(runs) if isinstance(o := unwrap(n), Join)}
     for hint in hints_in(text):
         if hint.name != RANGE_JOIN:
@@ -44,6 +44,10 @@ def idle_hints(
             yield hint, "Spark runs the query that it stands in as written"
         elif hinted and all(id(j.condition) in plain for j in hinted):
             yield hint, because or "Spark runs its join as written"
+    yield from _idle_side_hints(joins, runs)
+
+
+def _idle_side_hints(joins: list[BandJoin], runs: Physical | None) -> Iterator[tuple[Hint, str]]:
     simple = {id(n.condition) for n in _nodes(runs) if isinstance(n, KeyJoin) and not n.matched}
     for join in joins:
         for side_hint in join.hints:

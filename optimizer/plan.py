@@ -18,7 +18,7 @@ from dovetail.planner.explain.printer import show_declined, show_error, show_not
 from dovetail.planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from dovetail.planner.logical import Logical, Statement
 from dovetail.planner.physical.base import Physical
-from dovetail.planner.sql.lookup_views import fetched_views
+from dovetail.planner.sql.lookup_views import lookups_of
 from dovetail.planner.version import VERSION
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dovetail.executor.connectors.metrics import Counters
     from dovetail.executor.connectors.source import LookupSource
     from dovetail.executor.lookup.metrics import LookupMetrics
+    from dovetail.executor.lookup.views import Lookups
     from dovetail.executor.session.named_frames import NamedFrames
     from dovetail.executor.session.watched_frames import Around
     from dovetail.optimizer.options import Options
@@ -203,17 +204,24 @@ class Plan:
             return without_names(with_columns_of(found, self.original))
         return with_metadata_of(found, self.original)
 
+    @property
+    def lookups(self) -> Lookups:
+        """The sources of its lookup tables, and what counts the requests."""
+        from dovetail.executor.lookup.views import Lookups
+
+        return Lookups(self.sources, self.fetched)
+
     def _run(self) -> DataFrame:
         from dovetail.executor.session.named_frames import run_over_frames
 
         if self.frame is not None:
             return self.frame
         frames = self.named.frames if self.named else {}
-        if self.rewritten and fetched_views(self.physical):
+        if self.rewritten and lookups_of(self.physical):
             from dovetail.executor.lookup.views import run_with_lookups
 
             assert self.physical is not None
-            return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched, frames)
+            return run_with_lookups(self.session, self.physical, self.lookups, self.arguments, frames)
         if self.named and not self.rewritten:
             return self.named.run_as_written(self.session, self.arguments)
         return run_over_frames(self.session, self.named_sql, self.arguments, frames)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from dovetail.optimizer.driver import STAGES, Stage, drive
+from dovetail.optimizer.driver import STAGES, Outcome, Stage, drive
 from dovetail.optimizer.lookups import (
     LookupReference,
     apply_strict_hints,
@@ -21,11 +21,11 @@ from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.switches import find_switch
 from dovetail.optimizer.unexplained_joins import explain_disabled_rules, explain_joins
 from dovetail.optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
-from dovetail.planner.catalog import Catalog
+from dovetail.planner.catalog import Catalog, Settings
 from dovetail.planner.catalog.settings import check_settings
 from dovetail.planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
 from dovetail.planner.explain.records import Declined, PlanWarning
-from dovetail.planner.logical import Statement
+from dovetail.planner.logical import Logical, Statement
 from dovetail.planner.physical.base import Physical
 from dovetail.planner.rendered import MARKS, find_generated_names
 from dovetail.planner.sql.from_sql import from_sql
@@ -185,32 +185,8 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
         return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings)
     timings["rules"] = perf_counter() - start - timings["parse"]
     declined += outcome.trace.declined
-    rewriting = None
-    physical: Physical | None = outcome.physical
-    if physical is not None and any(n.rewritten for n in physical.walk()):
-        try:
-            physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
-            rewriting = for_spark(to_sql(physical, outcome.reserved_names))
-            if taken := next((n for n in sorted(find_generated_names(text)) if n.startswith(MARKS)), None):
-                rewriting = None
-                declined.append(Declined("to_sql", f"{taken} is a name that rewritings use; choose another one"))
-            elif name := field_named_by_rewriting(rewriting):
-                rewriting = None
-                declined.append(
-                    Declined("to_sql", f"a struct would name a field {name}; give that field a name with AS")
-                )
-            elif not has_same_tokens(logical, text):
-                rewriting = None
-                declined.append(Declined("from_sql", "the plan does not print back to the tokens of the statement"))
-            elif found := compare_readings(logical, text, catalog.settings):
-                declined.append(Declined("second_reading", found.reason))
-                rewriting = None if found.differs else rewriting
-        except Unsupported as no:
-            declined.append(Declined("to_sql", no.reason, no.place))
-        is_view = isinstance(logical, Statement) and logical.is_view
-        if rewriting is not None and is_view and not any(n.required for n in physical.walk()):
-            rewriting = None
-            declined.append(Declined("views", _VIEW))
+    physical, rewriting, why_not = _print(outcome, logical, text, catalog.settings)
+    declined += why_not
     timings["total"] = perf_counter() - start
     return Plan(
         text,
@@ -224,3 +200,40 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
         stopped=stop_after != STAGES[-1],
         timings=timings,
     )
+
+
+def _print(
+    outcome: Outcome, logical: Logical, text: str, settings: Settings
+) -> tuple[Physical | None, str | None, list[Declined]]:
+    """The plan of a rewriting, its SQL, None if the statement runs as written, and the reasons for that."""
+    physical: Physical | None = outcome.physical
+    if physical is None or not any(n.rewritten for n in physical.walk()):
+        return physical, None, []
+    rewriting = None
+    declined: list[Declined] = []
+    try:
+        physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
+        rewriting = for_spark(to_sql(physical, outcome.reserved_names))
+        if refusal := _check(rewriting, logical, text):
+            rewriting = None
+            declined.append(refusal)
+        elif found := compare_readings(logical, text, settings):
+            declined.append(Declined("second_reading", found.reason))
+            rewriting = None if found.differs else rewriting
+    except Unsupported as no:
+        declined.append(Declined("to_sql", no.reason, no.place))
+    is_view = isinstance(logical, Statement) and logical.is_view
+    if rewriting is not None and is_view and not any(n.required for n in physical.walk()):
+        return physical, None, [*declined, Declined("views", _VIEW)]
+    return physical, rewriting, declined
+
+
+def _check(rewriting: str, logical: Logical, text: str) -> Declined | None:
+    """Why a rewriting may mean something else than its statement; None if nothing is found."""
+    if taken := next((n for n in sorted(find_generated_names(text)) if n.startswith(MARKS)), None):
+        return Declined("to_sql", f"{taken} is a name that rewritings use; choose another one")
+    if name := field_named_by_rewriting(rewriting):
+        return Declined("to_sql", f"a struct would name a field {name}; give that field a name with AS")
+    if not has_same_tokens(logical, text):
+        return Declined("from_sql", "the plan does not print back to the tokens of the statement")
+    return None

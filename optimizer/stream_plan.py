@@ -160,40 +160,25 @@ def plan_stream(
     strict about hints.
     """
     ctx = Context(catalog, options, options.force, rule=RULE)
-    join, changelog, versioned = None, "", None
+    join, versioned, streams = None, None, _DeclaredStreams(catalog, find)
     declined: tuple[Declined, ...] = ()
-
-    def declared_stream(name: tuple[str, ...]) -> Stream | None:
-        nonlocal changelog
-        stream, change = find(name), catalog.declaration(name).changelog
-        if stream is None:
-            return None
-        if change:
-            changelog = changelog or ".".join(name)
-            return replace(stream, change=change.change)
-        if read := next((r for r in stream.reads if catalog.declaration(r).changelog), None):
-            changelog, view = ".".join(read), ".".join(name)
-            raise Refused(f"{view} is a view over it; write its query out, or declare {view} as a changelog")
-        return stream
-
     try:
         logical, _ = from_sql(text)
         if versioned := versioned_stream(logical, ctx, find):
-            join = temporal_stream_join(text, logical, versioned, ctx, declared_stream)
+            join = temporal_stream_join(text, logical, versioned, ctx, streams.find)
         else:
-            join = stream_join(text, logical, ctx, declared_stream, stored_row_counts)
+            join = stream_join(text, logical, ctx, streams.find, stored_row_counts)
     except Refused as no:
         declined = (Declined(RULE, no.reason, no.place, no.code), *ctx.declined)
-    requires_state_modules = bool(changelog or versioned)
+    requires_state_modules = bool(streams.changelog or versioned)
     prefers_spark = state_modules is None and not requires_state_modules
     if join and (state_modules is False or (prefers_spark and (bins or _is_equi_join(join)))):
         join, declined = None, _refusal(_REQUESTED if state_modules is False else _BINS if bins else _EQUAL)
     reason = declined[0].reason if declined else ""
     if reason or (join and not join.delta):
-        for hint in hints_in(text):
-            if hint.name == DELTA_ORDER:
-                why = f"Spark's own join runs: {reason}" if reason else "this join has two, which look up one another"
-                ctx.warn(f"{hint.text}: it orders the lookups of a join of three streams or more; {why}", hint.place)
+        why = f"Spark's own join runs: {reason}" if reason else "this join has two, which look up one another"
+        for hint in (h for h in hints_in(text) if h.name == DELTA_ORDER):
+            ctx.warn(f"{hint.text}: it orders the lookups of a join of three streams or more; {why}", hint.place)
     warnings = tuple(ctx.warnings)
     if warnings and options.strict_hints:
         first, *more = warnings
@@ -201,7 +186,28 @@ def plan_stream(
     without_bins = join or not reason or bins is False or requires_state_modules
     binned = None if without_bins else plan_stream_bins(text, catalog, options, find, requested=bins)
     versions = versioned.name if versioned else ""
-    return StreamPlan(text, join, declined, warnings, binned, changelog, versions=versions)
+    return StreamPlan(text, join, declined, warnings, binned, streams.changelog, versions=versions)
+
+
+class _DeclaredStreams:
+    """The streams of a session with what is declared of them; ``changelog``: the name of one whose rows are changes."""
+
+    def __init__(self, catalog: Catalog, find: Find):
+        self._catalog, self._find = catalog, find
+        self.changelog = ""
+
+    def find(self, name: tuple[str, ...]) -> Stream | None:
+        """Return the stream behind a name, if any.  Raises ``Refused`` for a view over a changelog."""
+        stream, change = self._find(name), self._catalog.declaration(name).changelog
+        if stream is None:
+            return None
+        if change:
+            self.changelog = self.changelog or ".".join(name)
+            return replace(stream, change=change.change)
+        if read := next((r for r in stream.reads if self._catalog.declaration(r).changelog), None):
+            self.changelog, view = ".".join(read), ".".join(name)
+            raise Refused(f"{view} is a view over it; write its query out, or declare {view} as a changelog")
+        return stream
 
 
 def _refusal(reason: str) -> tuple[Declined, ...]:

@@ -21,7 +21,7 @@ from dovetail.planner.explain.measured import MeasuredRuns
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Scan
 from dovetail.planner.logical.nearest_syntax import AsofJoin
-from dovetail.planner.physical.fetched_view import FetchedView
+from dovetail.planner.physical.lookup_join import LookupJoin
 from dovetail.planner.sql.lookup_views import lookups_of, query_of, with_tables
 from dovetail.planner.sql.reader import not_a_query
 from dovetail.planner.sql.to_sql import for_spark, to_sql
@@ -150,7 +150,7 @@ def _verify_lookups(session: SparkSession, plan: Plan, checks: Checks) -> Verifi
             "Spark 4.3 runs ASOF JOIN as written only where spark.sql.join.asofJoin.enabled is true; set it, and "
             "verify has rows to compare with"
         )
-    if any(n.required and not isinstance(n, FetchedView) for n in plan.physical.walk()):
+    if any(n.required and not isinstance(n, LookupJoin) for n in plan.physical.walk()):
         raise QueryError(
             "Spark cannot run a join with versions as written, so verify has no rows to compare with. Compare the "
             "result with rows that you know"
@@ -163,5 +163,5 @@ def _verify_lookups(session: SparkSession, plan: Plan, checks: Checks) -> Verifi
             return LookupTable(found, ()) if found and scan.as_of else None
 
         original = run(session, with_tables(plan.logical, tables, lookup), plan.arguments)
-        looked_up = run_with_lookups(session, query_of(plan.physical), plan.sources, plan.arguments, plan.fetched)
+        looked_up = run_with_lookups(session, query_of(plan.physical), plan.lookups, plan.arguments)
         return _compare(original, looked_up, checks)

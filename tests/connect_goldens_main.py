@@ -122,7 +122,7 @@ def other_rows(session: Any, case: Case, plan: Plan, there: Plan | str) -> str:
     if not plan.statement:
         after = plan.run()
     elif lookups_of(plan.physical) and plan.physical:
-        after = run_with_lookups(session, query_of_plan(plan.physical), plan.sources, plan.arguments, plan.fetched)
+        after = run_with_lookups(session, query_of_plan(plan.physical), plan.lookups, plan.arguments)
     else:
         after = session.sql(plan.rewritten_query, args=plan.arguments)
     try:

@@ -1,15 +1,16 @@
 """Runs a lookup in Spark: only keys go to Python, rows of the source come back, and Spark joins them.
 
-    rows = fetched(session, source, spec, orders.select("customer_id"))
+    rows = fetch_rows(Lookup(source, spec), orders.select("customer_id"))
     orders.join(rows, orders.customer_id == rows.id, "left")
 
-``join_rows`` sends whole rows instead, for a streaming DataFrame, which cannot be read twice.
+``add_matches`` sends whole rows instead, for a streaming DataFrame, which cannot be read twice.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -27,12 +28,21 @@ from dovetail.executor.connectors.values import spark_types
 from dovetail.executor.lookup.arrow_types import pack, packed_schema, unpack, why_not_in_arrow
 from dovetail.executor.lookup.metrics import LookupMetrics
 from dovetail.executor.lookup.spread import distribute_rows, task_count
-from dovetail.executor.lookup.tasks import COUNTS, FetchKeys, JoinRows, LoadSplit, Task
+from dovetail.executor.lookup.tasks import COUNTS, AddMatches, FetchKeys, LoadSplit, Task
 from dovetail.executor.session.pyspark_versions import arrow_schema, collation, try_cast
 from dovetail.planner.errors import QueryError, SourceError
 from dovetail.planner.logical.lookup_spec import LookupSpec
 
 _KEY = "__dt_key"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A source, what a plan wants of it, and what counts the requests, if anything does."""
+
+    source: LookupSource
+    spec: LookupSpec
+    metrics: LookupMetrics | None = None
 
 
 def source_schema(session: SparkSession, source: LookupSource) -> StructType:
@@ -57,13 +67,7 @@ def spark_table(session: SparkSession, source: SparkTable) -> DataFrame:
     return (reader.schema(source.ddl) if source.ddl else reader).load(source.path)
 
 
-def fetch_rows(
-    session: SparkSession,
-    source: LookupSource,
-    spec: LookupSpec,
-    keys: DataFrame,
-    metrics: LookupMetrics | None = None,
-) -> DataFrame:
+def fetch_rows(lookup: Lookup, keys: DataFrame) -> DataFrame:
     """Return the source's rows, with ``spec.columns``, for exactly these keys; nothing runs before an action.
 
     ``keys`` has one column for each of ``spec.keys``, in their order, and may have duplicates and NULLs.  Each distinct
@@ -73,11 +77,12 @@ def fetch_rows(
 
     Raises ``SourceError`` for columns that the source does not have and keys of another type.
     """
+    session, source, spec = keys.sparkSession, lookup.source, lookup.spec
     wanted = source_schema(session, source)
     distinct = _distinct_keys(keys, spec, wanted)
     if isinstance(source, SparkTable):
-        return _semi_join(session, source, spec, distinct)
-    task = _task(source, spec, metrics)
+        return _semi_join(source, spec, distinct)
+    task = _task(lookup)
     out = StructType([wanted[name] for name in spec.columns])
     if spec.full_load and source.can_scan_split:
         shares = task_count(session)
@@ -87,53 +92,39 @@ def fetch_rows(
     return distinct.mapInArrow(FetchKeys(task), out)
 
 
-def join_rows(
-    session: SparkSession,
-    source: LookupSource,
-    spec: LookupSpec,
-    left: DataFrame,
-    kind: str,
-    on: Sequence[str],
-    metrics: LookupMetrics | None = None,
-    observed: str = "",
-) -> DataFrame:
-    """Join the rows of ``left`` with the rows of the source: the columns of ``left``, then ``spec.columns``.
+def add_matches(lookup: Lookup, left: DataFrame, on: Sequence[str], observed: str = "") -> DataFrame:
+    """Return each row of ``left`` once, with a column ``matches``: an array of structs of ``spec.columns``.
 
-    ``on`` names the key columns of ``left``, in the order of ``spec.keys``.  ``kind``: ``inner``;
-    ``left``; or ``nested``, which returns each row of ``left`` once, with a column ``matches``, an array of structs of
-    ``spec.columns``, for conditions that are decided after the lookup.  With ``spec.shuffle`` rows with equal keys go
-    to one task, with ``spec.skew`` those of hot keys to all of them: a batch is sampled for hot keys, a stream is not.
-    With a name in ``observed``, a ``nested`` lookup of a stream reports its counts in the query's progress.
+    ``on`` names the key columns of ``left``, in the order of ``spec.keys``.  Conditions are decided after the lookup.
+    With ``spec.shuffle`` rows with equal keys go to one task, with ``spec.skew`` those of hot keys to all of them: a
+    batch is sampled for hot keys, a stream is not.  With a name in ``observed``, the lookup of a stream reports its
+    counts in the query's progress.
 
     Raises ``SourceError`` for columns that the source does not have, keys of another type, and two columns of one name.
     """
-    if kind not in ("inner", "left", "nested"):
-        raise SourceError(f"the kind of a lookup join is inner, left or nested, not {kind}")
+    session, source, spec = left.sparkSession, lookup.source, lookup.spec
     wanted = source_schema(session, source)
-    fields = [wanted[name] for name in spec.columns]
-    found = [StructField("matches", ArrayType(StructType(fields), False), False)] if kind == "nested" else fields
-    _refuse_duplicates([*left.columns, *(field.name for field in found)])
+    _refuse_duplicates([*left.columns, "matches"])
     names = [f"{_KEY}{n}" for n in range(len(spec.keys))]
     columns = [_as_key(left, name, wanted[key]).alias(new) for name, key, new in zip(on, spec.keys, names, strict=True)]
     keyed = left.select("*", *columns)
     if isinstance(source, SparkTable):
-        return _spark_join(session, source, spec, keyed, names, kind)
+        return _spark_matches(source, spec, keyed, names)
     _check_in_arrow(left.schema, spec)
     if spec.shuffle:
         keyed = distribute_rows(session, keyed, names, skew=spec.skew and not left.isStreaming)
         if not left.isStreaming:  # equal keys are adjacent, so a cache of any size fetches each once
             keyed = keyed.sortWithinPartitions(*names)
-    nullable = [StructField(field.name, field.dataType, True) for field in found] if kind == "left" else found
-    task = _task(source, spec, metrics)
     named = keyed.toDF(
         *(f"__dt_column{n}" for n in range(len(left.columns))), *names
     )  # mapInArrow fails on names with dots
     plain = pack(named)
-    counting = bool(observed) and kind == "nested" and left.isStreaming
+    matches = StructField("matches", ArrayType(StructType([wanted[name] for name in spec.columns]), False), False)
+    counting = bool(observed) and left.isStreaming
     counts = [StructField("__dt_counts", from_arrow_type(COUNTS), True)] if counting else []
     rows = plain.mapInArrow(
-        JoinRows(task, kind, left.columns, names, counting),
-        StructType([*packed_schema(left.schema), *nullable, *counts]),
+        AddMatches(_task(lookup), left.columns, names, counting),
+        StructType([*packed_schema(left.schema), matches, *counts]),
     )
     rows = unpack(rows, left.schema)
     return _observe(rows, observed) if counting else rows
@@ -157,13 +148,14 @@ def _observe(rows: DataFrame, name: str) -> DataFrame:
     return named.observe(name, *sums).drop(last)
 
 
-def _task(source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:
+def _task(lookup: Lookup) -> Task:
+    source, spec = lookup.source, lookup.spec
     schema = source.schema()
     FetchRequest(source, spec, schema)  # errors of a lookup are raised here, not in a task
     environment = credentials.environment_of(source)
     pickled: bytes = cloudpickle.dumps((source, spec, environment))  # type: ignore[no-untyped-call]
     fingerprint = hashlib.sha256(pickled).hexdigest()
-    accumulator = metrics.accumulator if metrics is not None else None
+    accumulator = lookup.metrics.accumulator if lookup.metrics is not None else None
     out = _spark_schema(source, pa.schema([schema.field(name) for name in spec.columns]))
     return Task(source, spec, schema, arrow_schema(out), environment, fingerprint, accumulator)
 
@@ -202,34 +194,23 @@ def _real(type_: NumericType) -> bool:
     return type_.typeName() in ("float", "double")
 
 
-def _semi_join(session: SparkSession, source: SparkTable, spec: LookupSpec, keys: DataFrame) -> DataFrame:
-    table = _filter_constants(spark_table(session, source), spec)
+def _semi_join(source: SparkTable, spec: LookupSpec, keys: DataFrame) -> DataFrame:
+    table = _filter_constants(spark_table(keys.sparkSession, source), spec)
     renamed = keys.toDF(*(f"{_KEY}{n}" for n in range(len(spec.keys))))
     on = [table[_quoted(key)] == renamed[name] for key, name in zip(spec.keys, renamed.columns, strict=True)]
     rows = table if spec.full_load else table.join(renamed, on, "left_semi")
     return rows.select(*map(_quoted, spec.columns))
 
 
-def _spark_join(
-    session: SparkSession, source: SparkTable, spec: LookupSpec, keyed: DataFrame, names: list[str], kind: str
-) -> DataFrame:
-    table = _filter_constants(spark_table(session, source), spec)
+def _spark_matches(source: SparkTable, spec: LookupSpec, keyed: DataFrame, names: list[str]) -> DataFrame:
+    table = _filter_constants(spark_table(keyed.sparkSession, source), spec)
     columns = [table[_quoted(name)] for name in spec.columns]
     keys = [table[_quoted(key)].alias(f"{name}_of_table") for key, name in zip(spec.keys, names, strict=True)]
-    if kind == "nested":
-        grouped = table.groupBy(*keys).agg(fn.collect_list(fn.struct(*columns)).alias("matches"))
-        on = [keyed[name] == grouped[f"{name}_of_table"] for name in names]
-        none = fn.array().cast(grouped.schema["matches"].dataType)
-        matches = fn.coalesce(grouped["matches"], none).alias("matches")
-        return keyed.join(grouped, on, "left").select(*_columns_except(keyed, names), matches)
-    right = table.select(*columns, *keys)
-    on = [keyed[name] == right[f"{name}_of_table"] for name in names]
-    rows = keyed.join(right, on, kind)
-    return rows.select(*_columns_except(keyed, names), *(right[_quoted(name)] for name in spec.columns))
-
-
-def _columns_except(frame: DataFrame, names: list[str]) -> list[Column]:
-    return [frame[_quoted(name)] for name in frame.columns if name not in names]
+    grouped = table.groupBy(*keys).agg(fn.collect_list(fn.struct(*columns)).alias("matches"))
+    on = [keyed[name] == grouped[f"{name}_of_table"] for name in names]
+    none = fn.array().cast(grouped.schema["matches"].dataType)
+    left = [keyed[_quoted(name)] for name in keyed.columns if name not in names]
+    return keyed.join(grouped, on, "left").select(*left, fn.coalesce(grouped["matches"], none).alias("matches"))
 
 
 def _filter_constants(table: DataFrame, spec: LookupSpec) -> DataFrame:

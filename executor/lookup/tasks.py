@@ -133,11 +133,10 @@ class LoadSplit:
 
 
 @dataclass(frozen=True)
-class JoinRows:
-    """Joins rows, whose last columns are the keys, with the fetched rows; the key columns are dropped."""
+class AddMatches:
+    """Adds an array of the fetched rows to each row, whose last columns are the keys; the key columns are dropped."""
 
     task: Task
-    kind: str  # inner, left, nested
     left_names: list[str]  # of the columns before the keys, in the result
     key_names: list[str]
     counting: bool = False  # adds a last column with the counts of a batch, in its first row
@@ -151,48 +150,30 @@ class JoinRows:
                 distinct = first_rows(values)
                 found = fetcher.look_up(keys.take(list(distinct.values())), cache) if distinct else {}
                 left = pa.Table.from_batches([batch]).drop_columns(self.key_names).rename_columns(self.left_names)
-                for out in self._join(left, values, found):
+                for out in self._with_matches(left, values, found):
                     yield with_counts(out, fetcher.counters - reported) if self.counting else out
                     reported = fetcher.counters + Counters() if out.num_rows else reported
 
-    def _join(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:
+    def _with_matches(
+        self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]
+    ) -> Iterator[pa.RecordBatch]:
         rows, spans = gather(list(found.values()))
         where = dict(zip(found, spans, strict=True))
         right = self.task.out.empty_table() if rows is None else self.task.as_spark(rows)
         start = 0
         while start < len(values):
-            stop, from_left, from_right, counts = self._pairs(values, where, start)
-            matched = right.take(pa.array(from_right, pa.int64()))
-            if self.kind == "nested":
-                out = _nested(left.slice(start, stop - start), matched, counts)
-            else:
-                out = left.take(pa.array(from_left, pa.int64()))
-                for name, column in zip(matched.column_names, matched.columns, strict=True):
-                    out = out.append_column(name, column)
+            matches: list[int] = []
+            offsets = [0]
+            for value in values[start:]:
+                if (span := where.get(value)) is not None:
+                    matches += range(span.start, span.start + span.length)
+                offsets.append(len(matches))
+                if len(matches) >= _ROWS_OUT:
+                    break
+            matched = right.take(pa.array(matches, pa.int64()))
+            out = _nested(left.slice(start, len(offsets) - 1), matched, offsets)
             yield from out.combine_chunks().to_batches()
-            start = stop
-
-    def _pairs(
-        self, values: list[Hashable], where: dict[Hashable, Span], start: int
-    ) -> tuple[int, list[int], list[int | None], list[int]]:
-        """Pair the numbers of left and right rows, from a left row on, up to one batch."""
-        from_left: list[int] = []
-        from_right: list[int | None] = []
-        counts: list[int] = []
-        row = start
-        while row < len(values) and len(from_right) < _ROWS_OUT:
-            span = where.get(values[row])
-            if span is not None and span.length:
-                from_left += [row] * span.length
-                from_right += range(span.start, span.start + span.length)
-                counts.append(span.length)
-            else:
-                counts.append(0)
-                if self.kind == "left":
-                    from_left.append(row)
-                    from_right.append(None)
-            row += 1
-        return row, from_left, from_right, counts
+            start += len(offsets) - 1
 
 
 def with_counts(batch: pa.RecordBatch, counts: Counters) -> pa.RecordBatch:
@@ -202,11 +183,8 @@ def with_counts(batch: pa.RecordBatch, counts: Counters) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, "__dt_counts"])
 
 
-def _nested(left: pa.Table, right: pa.Table, counts: list[int]) -> pa.Table:
-    """Append to each left row an array of its right rows."""
-    offsets = [0]
-    for count in counts:
-        offsets.append(offsets[-1] + count)
+def _nested(left: pa.Table, right: pa.Table, offsets: list[int]) -> pa.Table:
+    """Append to each left row an array of its right rows, those from one offset to the next."""
     structs = pa.StructArray.from_arrays([_whole(column) for column in right.columns], names=right.column_names)
     return left.append_column("matches", pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs))
 

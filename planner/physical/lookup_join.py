@@ -19,8 +19,7 @@ from dovetail.planner.logical import Filter, Join, JoinKind, Project, Scan
 from dovetail.planner.logical.lookup import LookupKey, described
 from dovetail.planner.logical.lookup_spec import LookupSpec
 from dovetail.planner.logical.placeholder import alias_of
-from dovetail.planner.physical.base import Spark
-from dovetail.planner.physical.fetched_view import FetchedView
+from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.tree import Node, plan_node, unwrap
 
 # How keys are distributed over tasks, by the prefix of "LookupJoin" in plans; all but the first are FLIP-204's.
@@ -33,10 +32,13 @@ _WAYS = {
 
 
 @plan_node
-class LookupJoin(FetchedView):
-    """A join with the rows that were fetched for its keys, by ``spec``."""
+class LookupJoin(Physical):
+    """A join with the rows that were fetched for its keys, by ``spec``; ``view``: the name of the view that has them.
 
-    filler: ClassVar[str] = "rows of keys"
+    ``executor/lookup/views.py`` fills the view with them.
+    """
+
+    required: ClassVar[bool] = True
     left: Node
     right: Node
     kind: JoinKind
@@ -83,6 +85,7 @@ class LookupJoin(FetchedView):
         return self.plain
 
     def without_rows(self, empty: Callable[[Scan], Node]) -> Spark:
+        """A substitute that Spark can analyze; ``empty`` builds an empty relation with a table's columns."""
         return Spark(replace(self.plain, right=empty(self.scan)))  # type: ignore[arg-type]
 
     @property

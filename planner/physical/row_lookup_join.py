@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import ClassVar
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import Project
@@ -30,7 +29,6 @@ class RowLookupJoin(Rendered, LookupJoin):
     ``rows`` names the relations of the left side with their columns.  ``matched`` is the condition over ``FOUND``.
     """
 
-    filler: ClassVar[str] = "rows with what was found"
     rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
     why: str = ""
     matched: tuple[Scalar, ...] = ()

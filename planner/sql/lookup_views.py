@@ -9,7 +9,6 @@ from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement, With
 from dovetail.planner.logical.placeholder import alias_of, placeholder
 from dovetail.planner.physical.base import Physical
-from dovetail.planner.physical.fetched_view import FetchedView
 from dovetail.planner.physical.lookup_join import LookupJoin
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up, unwrap
@@ -18,31 +17,26 @@ PREFIX = "__dt_lookup"
 
 
 def with_views(plan: Node, mark: str = "") -> Node:
-    """Name the view of each FetchedView in the plan, numbered in the order in which they are filled."""
+    """Name the view of each lookup join in the plan, numbered in the order in which they are filled."""
     made = 0
 
     def name(node: Node) -> Node:
         nonlocal made
         node = node.map_nodes(name)
-        if isinstance(node, FetchedView):
+        if isinstance(node, LookupJoin):
             made += 1
-            node = replace(node, view=f"{PREFIX}{made}{mark}")  # type: ignore[type-var]
+            node = replace(node, view=f"{PREFIX}{made}{mark}")
         return node
 
     return name(plan)
 
 
-def fetched_views(plan: Node | None) -> list[FetchedView]:
-    """The fetched views of a plan, each after those whose rows its query may read."""
+def lookups_of(plan: Node | None) -> list[LookupJoin]:
+    """The lookup joins of a plan, each after those whose rows its query may read."""
     if plan is None:
         return []
-    found = [view for below in (*plan.children, *plan.subplans) for view in fetched_views(below)]
-    return [*found, plan] if isinstance(plan, FetchedView) else found
-
-
-def lookups_of(plan: Node | None) -> list[LookupJoin]:
-    """Those of them that look up."""
-    return [view for view in fetched_views(plan) if isinstance(view, LookupJoin)]
+    found = [join for below in (*plan.children, *plan.subplans) for join in lookups_of(below)]
+    return [*found, plan] if isinstance(plan, LookupJoin) else found
 
 
 def query_of(plan: Physical) -> Physical:
@@ -51,9 +45,9 @@ def query_of(plan: Physical) -> Physical:
     return found.child if isinstance(found, Statement) else plan  # type: ignore[return-value]
 
 
-def needs_sql(plan: Node, view: FetchedView) -> str:
-    """The query for what a view needs, with the WITH definitions of its plan that it reads."""
-    query = view.needs()
+def needs_sql(plan: Node, join: LookupJoin) -> str:
+    """The query for what a lookup join needs, with the WITH definitions of its plan that it reads."""
+    query = join.needs()
     definitions = list(_definitions(plan))
     needed: set[str] = set()
     pending: list[Node] = [query]
@@ -78,7 +72,7 @@ def without_rows(
     """The query of a statement for Spark to analyze: no lookup has a row in it, no table with versions a time."""
 
     def empty(node: Node) -> Node:
-        if isinstance(node, FetchedView):
+        if isinstance(node, LookupJoin):
             return node.without_rows(_empty)
         return _empty(node) if isinstance(node, Scan) else node
 

@@ -106,14 +106,14 @@ def session_for(spark: SparkSession) -> Any:
 
 def looked_up(session: Any, catalog: CatalogFile, plan: Plan) -> Any:
     """The rows of a plan with lookups, fetched from memory."""
-    from dovetail.executor.lookup.views import run_with_lookups
+    from dovetail.executor.lookup.views import Lookups, run_with_lookups
 
     sources = {
         ".".join(t.name): MemorySource(session.sql(query).toArrow(), [k.columns for k in t.keys])
         for t, query in zip(catalog.lookups, plain_lookups(catalog).values(), strict=True)
     }
     assert plan.physical is not None
-    return run_with_lookups(session, query_of_plan(plan.physical), sources, None, {})
+    return run_with_lookups(session, query_of_plan(plan.physical), Lookups(sources))
 
 
 @pytest.mark.parametrize("execution", [DEFAULT, INTERPRETED])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +24,7 @@ from dovetail.planner.logical.lookup_spec import LookupSpec
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from dovetail.executor.lookup.metrics import LookupMetrics
     from servers import PostgresServer
 
 URI = env("DOVETAIL_TEST_POSTGRES")
@@ -113,9 +114,24 @@ def model(left: list[tuple[Any, ...]], right: list[dict[str, Any]], keys: tuple[
     return counted(joined)
 
 
+def joined(
+    source: LookupSource,
+    spec: LookupSpec,
+    left: DataFrame,
+    kind: str,
+    on: Sequence[str],
+    metrics: LookupMetrics | None = None,
+) -> DataFrame:
+    """The rows of an inner or a left join whose left rows go to Python whole."""
+    from dovetail.executor.lookup.fetch_rows import Lookup, add_matches
+
+    rows = add_matches(Lookup(source, spec, metrics), left, on)
+    return rows.selectExpr("* EXCEPT (matches)", f"{'inline_outer' if kind == 'left' else 'inline'}(matches)")
+
+
 @pytest.mark.parametrize("keys", [*((name,) for name in COLUMNS), ("name", "day"), ("code", "paid")], ids=" ".join)
 def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys: tuple[str, ...]) -> None:
-    from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows
+    from dovetail.executor.lookup.fetch_rows import Lookup, fetch_rows
     from dovetail.executor.lookup.metrics import LookupMetrics
 
     left, rows, plain = orders(session, keys), order_rows(keys), whole(people)
@@ -125,10 +141,10 @@ def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys:
     asked = {row[1:] for row in rows if None not in row[1:]}
     expected = [row.values() for row in plain if tuple(row[key] for key in keys) in asked]
     assert expected
-    assert counted(fetch_rows(session, people, spec, left.select(*names), metrics).collect()) == counted(expected)
+    assert counted(fetch_rows(Lookup(people, spec, metrics), left.select(*names)).collect()) == counted(expected)
     assert metrics.counters is not None
     assert metrics.counters.keys == len(asked)
-    found = join_rows(session, people, spec, left, "left", names)
+    found = joined(people, spec, left, "left", names)
     typed = [
         (row[0], *(row[n + 1] if row[n + 1] is None else _typed(row[n + 1]) for n in range(len(keys)))) for row in rows
     ]
@@ -142,23 +158,23 @@ def _typed(value: Any) -> Any:
 
 @pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"shuffle": True, "skew": True}, {"asynchronous": True}])
 def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSource, more: dict[str, Any]) -> None:
-    from dovetail.executor.lookup.fetch_rows import join_rows
+    from dovetail.executor.lookup.fetch_rows import Lookup, add_matches
 
     left = orders(session, ("name",)).selectExpr("*", "map(nr, named_struct('a', array(nr))) AS nested", "nr AS `a.b`")
     spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("paid", Decimal("0.125")),), batch=2, **more)
     plain = [{"id": row["id"], "name": row["name"]} for row in whole(people) if row["paid"] == Decimal("0.125")]
     for kind in ("inner", "left"):
-        rows = join_rows(session, people, spec, left, kind, ["k_name"]).collect()
+        rows = joined(people, spec, left, kind, ["k_name"]).collect()
         assert counted((*row[:2], *row[4:]) for row in rows) == model(order_rows(("name",)), plain, ("name",), kind)
         assert all(row["nested"] == {row["nr"]: ([row["nr"]],)} and row["a.b"] == row["nr"] for row in rows)
-    nested = join_rows(session, people, spec, left, "nested", ["k_name"]).collect()
+    nested = add_matches(Lookup(people, spec), left, ["k_name"]).collect()
     assert sorted(row["nr"] for row in nested) == list(range(80))
     flat = [(*row[:2], *match) for row in nested for match in row["matches"]]
     assert counted(flat) == model(order_rows(("name",)), plain, ("name",), "inner")
 
 
 def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) -> None:
-    from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows, source_schema
+    from dovetail.executor.lookup.fetch_rows import Lookup, add_matches, fetch_rows, source_schema
 
     rows = [{"id": n, "name": None if n % 5 == 0 else f"n{n % 7}", "day": date(2024, 2, 27 + n % 3)} for n in range(30)]
     frame = session.createDataFrame(rows, "id INT, name STRING, day DATE")
@@ -170,12 +186,12 @@ def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) 
     asked = {row[1] for row in order_rows(("name",))} - {None}
     for source in (SparkTable(path=str(tmp_path / "people")), SparkTable("people_view")):
         assert source_schema(session, source) == frame.schema
-        found = fetch_rows(session, source, spec, left.select("k_name"))
+        found = fetch_rows(Lookup(source, spec), left.select("k_name"))
         assert counted(found.collect()) == counted(row.values() for row in plain if row["name"] in asked)
     for kind in ("inner", "left"):
-        found = join_rows(session, source, spec, left, kind, ["k_name"])
+        found = joined(source, spec, left, kind, ["k_name"])
         assert counted(found.collect()) == model(order_rows(("name",)), plain, ("name",), kind)
-    nested = join_rows(session, source, spec, left, "nested", ["k_name"]).collect()
+    nested = add_matches(Lookup(source, spec), left, ["k_name"]).collect()
     assert len(nested) == 80
     flat = [(*row[:2], *match) for row in nested for match in row["matches"]]
     assert counted(flat) == model(order_rows(("name",)), plain, ("name",), "inner")
@@ -185,14 +201,14 @@ def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) 
 def test_an_http_service(session: SparkSession) -> None:
     import pyarrow as pa
 
-    from dovetail.executor.lookup.fetch_rows import fetch_rows
+    from dovetail.executor.lookup.fetch_rows import Lookup, fetch_rows
     from servers import HttpService
 
     service = HttpService([{"id": n, "name": f"name {n}"} for n in range(100)])
     schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
     source = HttpSource(service.url, schema=schema, keys=("id",))
     spec = LookupSpec("Names", ("id",), ("id", "name"), batch=10)
-    rows = fetch_rows(session, source, spec, session.range(50, 150).selectExpr("if(id % 5 = 0, NULL, id) AS id"))
+    rows = fetch_rows(Lookup(source, spec), session.range(50, 150).selectExpr("if(id % 5 = 0, NULL, id) AS id"))
     assert sorted(row["name"] for row in rows.collect()) == sorted(f"name {n}" for n in range(50, 100) if n % 5)
     asked = [key for _, _, keys in service.requests for key in keys]
     assert sorted(asked) == [n for n in range(50, 150) if n % 5]
@@ -210,22 +226,21 @@ def test_an_http_service(session: SparkSession) -> None:
 def test_keys_of_another_type_are_refused(
     session: SparkSession, people: PostgresSource, keys: str, message: str
 ) -> None:
-    from dovetail.executor.lookup.fetch_rows import fetch_rows
+    from dovetail.executor.lookup.fetch_rows import Lookup, fetch_rows
 
     spec = LookupSpec("People", ("id",), ("id", "name"))
     with pytest.raises(SourceError, match=message):
-        fetch_rows(session, people, spec, session.range(3).selectExpr(*keys.split(", ")))
+        fetch_rows(Lookup(people, spec), session.range(3).selectExpr(*keys.split(", ")))
 
 
 def test_a_key_that_the_column_cannot_have_matches_nothing(session: SparkSession, people: PostgresSource) -> None:
-    from dovetail.executor.lookup.fetch_rows import join_rows
 
     left = session.createDataFrame([(7,), (2**40,), (None,)], "k BIGINT")
-    rows = join_rows(session, people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
+    rows = joined(people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
     assert sorted(map(tuple, rows), key=repr) == [(2**40, None), (7, 7), (None, None)]
     cents = session.createDataFrame([(Decimal("0.125"),), (Decimal("0.12504"),)], "k DECIMAL(12, 5)")
     spec = LookupSpec("People", ("paid",), ("paid",))
-    rows = join_rows(session, people, spec, cents, "inner", ["k"]).distinct().collect()
+    rows = joined(people, spec, cents, "inner", ["k"]).distinct().collect()
     assert [tuple(row) for row in rows] == [(Decimal("0.12500"), Decimal("0.125"))]
 
 
@@ -245,18 +260,17 @@ class Seconds(LookupSource):
 
 
 def test_layouts_that_spark_does_not_know(session: SparkSession) -> None:
-    from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows
+    from dovetail.executor.lookup.fetch_rows import Lookup, fetch_rows
 
     left = session.sql("SELECT TIMESTAMP '2024-01-01 00:00:01' AS k UNION ALL SELECT TIMESTAMP '2024-01-01 00:00:02.5'")
     spec = LookupSpec("Seconds", ("at",), ("at", "name"))
-    assert [row["name"] for row in fetch_rows(session, Seconds(), spec, left).collect()] == ["second 01"]
-    rows = join_rows(session, Seconds(), spec, left, "left", ["k"]).collect()
+    assert [row["name"] for row in fetch_rows(Lookup(Seconds(), spec), left).collect()] == ["second 01"]
+    rows = joined(Seconds(), spec, left, "left", ["k"]).collect()
     assert sorted((row["at"] == row["k"], row["name"]) for row in rows if row["at"]) == [(True, "second 01")]
     assert len(rows) == 2
 
 
 def test_hot_keys_go_to_every_task_and_are_fetched_once_by_each(session: SparkSession, people: PostgresSource) -> None:
-    from dovetail.executor.lookup.fetch_rows import join_rows
     from dovetail.executor.lookup.metrics import LookupMetrics
     from dovetail.executor.lookup.spread import task_count
 
@@ -265,7 +279,7 @@ def test_hot_keys_go_to_every_task_and_are_fetched_once_by_each(session: SparkSe
     for skew in (False, True):
         spec = LookupSpec("People", ("id",), ("id", "name"), shuffle=True, skew=skew, cache_size=1)
         metrics = LookupMetrics(session)
-        rows = join_rows(session, people, spec, left, "left", ["k"], metrics)
+        rows = joined(people, spec, left, "left", ["k"], metrics)
         parts = rows.selectExpr("spark_partition_id() AS part", "nr").groupBy("part").count().collect()
         sizes[skew] = max(row["count"] for row in parts) / (sum(row["count"] for row in parts) / task_count(session))
         assert metrics.counters is not None
@@ -293,10 +307,10 @@ class Failing(LookupSource):
 def test_after_a_fault_there_is_one_error_and_nothing_is_written(session: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
-    from dovetail.executor.lookup.fetch_rows import fetch_rows
+    from dovetail.executor.lookup.fetch_rows import Lookup, fetch_rows
 
     spec = LookupSpec("Numbers", ("id",), ("id",), batch=10, delay=0.01)
-    rows = fetch_rows(session, Failing(), spec, session.range(100))
+    rows = fetch_rows(Lookup(Failing(), spec), session.range(100))
     with pytest.raises(PySparkException) as failed:
         rows.write.parquet(str(tmp_path / "out"))
     assert "errors.LookupFailed: lookup in Numbers (Failing) failed for id = 97 among " in str(failed.value)
@@ -324,7 +338,6 @@ def test_a_stream_resumes_after_the_server_died(
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
-    from dovetail.executor.lookup.fetch_rows import join_rows
     from dovetail.executor.lookup.metrics import LookupMetrics
     from servers import execute
 
@@ -334,7 +347,7 @@ def test_a_stream_resumes_after_the_server_died(
     stream, add = clicks
     metrics = LookupMetrics(session)
     spec = LookupSpec("T", ("id",), ("id", "name"), shuffle=True, delay=0.01)
-    rows = join_rows(session, source, spec, stream, "left", ["k"], metrics).select("nr", "k", "name")
+    rows = joined(source, spec, stream, "left", ["k"], metrics).select("nr", "k", "name")
 
     def run() -> None:
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -361,7 +374,6 @@ def test_a_stream_resumes_after_the_server_died(
 def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
     session: SparkSession, people: PostgresSource, clicks: tuple[DataFrame, Callable[[int], None]]
 ) -> None:
-    from dovetail.executor.lookup.fetch_rows import join_rows
     from dovetail.executor.lookup.metrics import LookupMetrics
 
     stream, add = clicks
@@ -369,7 +381,7 @@ def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
         add(number)
     metrics = LookupMetrics(session)
     spec = LookupSpec("People", ("id",), ("id", "name"), shuffle=True, cache_ttl=600.0)
-    rows = join_rows(session, people, spec, stream, "inner", ["k"], metrics)
+    rows = joined(people, spec, stream, "inner", ["k"], metrics)
     rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
     assert metrics.counters is not None
     asked = metrics.counters.hits + metrics.counters.misses

@@ -17,8 +17,8 @@ import pytest
 
 from dovetail.executor.connectors.credentials import env
 from dovetail.executor.connectors.values import spark_types
-from dovetail.executor.lookup.fetch_rows import _task
-from dovetail.executor.lookup.tasks import FetchKeys, JoinRows, LoadSplit
+from dovetail.executor.lookup.fetch_rows import Lookup, _task
+from dovetail.executor.lookup.tasks import AddMatches, FetchKeys, LoadSplit
 from dovetail.planner.errors import LookupFailed
 from dovetail.planner.logical.lookup_spec import LookupSpec
 from effort import fuzzing
@@ -82,13 +82,18 @@ def joined(column: Column, key: str, keys: pa.Array, way: str) -> Pairs:
     source = column.source(key)
     kept = 600.0 if way == "cached" else None
     spec = LookupSpec("T", (key,), ("n", "x"), batch=3, delay=0.0, attempts=2, cache_ttl=kept)
-    task = _task(source, spec, None)
+    task = _task(Lookup(source, spec))
     batch = pa.record_batch([keys], names=["__dt_key0"])
     found: Pairs = Counter()
     if way == "rows":
         left = pa.record_batch([keys, keys], names=["k", "__dt_key0"])
-        rows = pa.Table.from_batches(JoinRows(task, "inner", ["k"], ["__dt_key0"])(iter([left])))
-        found.update(zip(*map(plain_values, rows.columns), strict=True))
+        rows = pa.Table.from_batches(AddMatches(task, ["k"], ["__dt_key0"])(iter([left])))
+        matches = rows["matches"].combine_chunks()
+        columns = [
+            rows["k"].take(matches.value_parent_indices()),
+            *map(pa.chunked_array, zip(matches.flatten().flatten())),
+        ]
+        found.update(zip(*map(plain_values, columns), strict=True))
         return found
     if way == "whole":
         numbers = pa.record_batch([pa.array(range(3), pa.int64())], names=["id"])

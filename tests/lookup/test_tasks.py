@@ -15,7 +15,7 @@ from dovetail.executor.connectors import splits
 from dovetail.executor.connectors.memory import MemorySource
 from dovetail.executor.connectors.source import LookupSource
 from dovetail.executor.lookup import tasks as lookup_tasks
-from dovetail.executor.lookup.tasks import FetchKeys, JoinRows, LoadSplit, Task
+from dovetail.executor.lookup.tasks import AddMatches, FetchKeys, LoadSplit, Task
 from dovetail.planner.errors import LookupFailed, SourceError
 from dovetail.planner.logical.lookup_spec import LookupSpec
 
@@ -64,18 +64,13 @@ def test_keys_to_rows() -> None:
 @pytest.mark.parametrize("size", [1, 100])
 def test_rows_to_joined_rows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup_tasks, "_ROWS_OUT", 2)
-    inner = [(1, 7, "n7"), (1, 7, "n7"), (3, 1, "n1"), (5, 7, "n7"), (5, 7, "n7")]
-    left = sorted([*inner, (2, None, None), (4, None, None)], key=lambda row: row[0])
-    for kind, expected in (("inner", inner), ("left", left)):
-        found = JoinRows(task(Sum(), cache_size=size), kind, ["number"], ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
-        assert [tuple(row.values()) for row in rows(found)] == expected
-    nested = rows(JoinRows(task(Sum(), cache_size=size), "nested", ["number"], ["__dt_key0"])(iter([LEFT])))
-    assert [(row["number"], [match["id"] for match in row["matches"]]) for row in nested] == [
-        (1, [7, 7]),
+    found = AddMatches(task(Sum(), cache_size=size), ["number"], ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
+    assert [(row["number"], [tuple(match.values()) for match in row["matches"]]) for row in rows(found)] == [
+        (1, [(7, "n7"), (7, "n7")]),
         (2, []),
-        (3, [1]),
+        (3, [(1, "n1")]),
         (4, []),
-        (5, [7, 7]),
+        (5, [(7, "n7"), (7, "n7")]),
     ]
 
 
@@ -87,7 +82,7 @@ def test_a_share_is_known_to_the_next_task(tmp_path: Path, monkeypatch: pytest.M
     given = task(counts, shuffle=True, cache_ttl=60.0)
     for _ in range(3):
         splits._read.clear()
-        assert len(rows(JoinRows(given, "left", ["number"], ["__dt_key0"])(iter([LEFT])))) == 7
+        assert len(rows(AddMatches(given, ["number"], ["__dt_key0"])(iter([LEFT])))) == 5
     assert [(c.keys, c.hits) for c in counts.counts] == [(3, 0), (0, 3), (0, 3)]
 
 
@@ -101,7 +96,7 @@ def test_a_part_of_a_value_that_does_not_fit_is_an_error_for_all_ways() -> None:
     assert len(rows(FetchKeys(given)(iter([one])))) == 1
     left = pa.record_batch({"nr": [1, 2], "__dt_key0": both.column(0)})
     numbers = pa.record_batch({"id": pa.array([0], pa.int64())})
-    for way, batch in ((FetchKeys(given), both), (JoinRows(given, "inner", ["nr"], ["__dt_key0"]), left),
+    for way, batch in ((FetchKeys(given), both), (AddMatches(given, ["nr"], ["__dt_key0"]), left),
                        (LoadSplit(given, 1), numbers)):  # fmt: skip
         with pytest.raises(SourceError, match=r"the column name of T does not fit Spark: .* would lose data"):
             rows(way(iter([batch])))
