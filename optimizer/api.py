@@ -29,7 +29,7 @@ from dovetail.optimizer.verify_sample import check_sample
 from dovetail.optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
 from dovetail.planner.errors import QueryError, Unsupported, a
 from dovetail.planner.sql.reader import not_a_query
-from dovetail.planner.state.sink import Mode, Target, check, trigger_of
+from dovetail.planner.state.sink import Destination, Mode, Target, check, trigger_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -302,7 +302,7 @@ class Optimizer:
             )
         from dovetail.executor.state.sink_format import known_format
 
-        to = streams.Destination(checkpoint, sink, trigger, mode, name)
+        to = Destination(checkpoint, sink, trigger, mode, name)
         with known_format(sink):
             return streams.start(self, text, args, to, ttl=state_ttl, state_modules=state_modules, bins=bins)
 

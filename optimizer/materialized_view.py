@@ -21,12 +21,13 @@ from dovetail.optimizer.refresh import (
 )
 from dovetail.optimizer.stream_epochs import Planner
 from dovetail.optimizer.stream_plan import StreamMode, StreamPlan
-from dovetail.optimizer.streams import Destination, start
+from dovetail.optimizer.streams import start
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify_streams import verify_streams
 from dovetail.planner.errors import QueryError
 from dovetail.planner.explain.html.page import render_page
 from dovetail.planner.state.fingerprint import Given
+from dovetail.planner.state.sink import Destination
 from dovetail.rules.stream.accumulators import JOINED, Accumulators
 from dovetail.rules.stream.view_query import ViewQuery
 

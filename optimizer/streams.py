@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.stream_bins import pinned_statement
@@ -12,13 +11,12 @@ from dovetail.optimizer.stream_epochs import Planner, Schemas, make_epochs
 from dovetail.optimizer.stream_plan import OVER_BINS, plan_on_session, with_arguments
 from dovetail.planner.errors import OptionError, QueryError, StateError
 from dovetail.planner.state.fingerprint import Given
-from dovetail.planner.state.sink import Mode, Target
+from dovetail.planner.state.sink import Destination
 from dovetail.planner.state.spec import StreamJoin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -33,23 +31,6 @@ _TAKEN_ON_CONNECT = (
     "console; noop; a function"
 )
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where a streaming query has its progress and writes its rows; ``trigger``, ``mode`` and ``name`` are Spark's."""
-
-    checkpoint: str | Path
-    sink: Target
-    trigger: str | None = None
-    mode: Mode = "append"
-    name: str | None = None
-
-    def start(self, frame: DataFrame) -> StreamingQuery:
-        """Start a query of Spark's own operators."""
-        from dovetail.executor.state.stream_reader import start
-
-        return start(frame, self.sink, self.checkpoint, self.trigger, self.mode, self.name)
 
 
 def start(
@@ -116,9 +97,10 @@ def start(
     if found is None:
         return _start_as_written(opt, text, args, to)
     from dovetail.executor.session.batch import run
+    from dovetail.executor.state.stream_reader import start_query
 
     _LOG.info("%s: %s", OVER_BINS, started)
-    return to.start(run(opt.session, found))
+    return start_query(run(opt.session, found), to)
 
 
 def _join_refusal(opt: Planner, text: str) -> str:
@@ -132,6 +114,7 @@ def _join_refusal(opt: Planner, text: str) -> str:
 
 def _start_as_written(opt: Planner, text: str, args: Any, to: Destination) -> StreamingQuery:
     """Start a query on Spark's own operators, planned like any other."""
+    from dovetail.executor.state.stream_reader import start_query
     from dovetail.executor.state.streams import check_joins
 
     plan = opt.plan(text, args)
@@ -141,7 +124,7 @@ def _start_as_written(opt: Planner, text: str, args: Any, to: Destination) -> St
     if not frame.isStreaming:
         raise QueryError("no relation of this query is a stream; run it with opt.sql")
     check_joins(frame, str(to.checkpoint))
-    return to.start(frame)
+    return start_query(frame, to)
 
 
 def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -12,34 +10,31 @@ from dovetail.executor.session.file_tables import as_columns_of
 from dovetail.executor.session.first_message import QueryWithFirstMessage
 from dovetail.executor.session.tables import FILE_FORMATS, find_table
 from dovetail.executor.state.micro_batch import only_start, with_short_errors
-from dovetail.planner.state.sink import Mode, Sink, Target, check_partitions, trigger_of
+from dovetail.planner.state.sink import Destination, Sink, check_partitions, trigger_of
 
 
-def start(
-    frame: DataFrame, target: Target, checkpoint: str | Path, trigger: str | None, mode: Mode, name: str | None
-) -> StreamingQuery:
+def start_query(frame: DataFrame, to: Destination) -> StreamingQuery:
     """Write the rows of a streaming DataFrame, resuming from the checkpoint.
 
     Raises ``OptionError`` for an invalid ``partition_by``, ``StateError`` where another query starts on the checkpoint,
     and Spark's errors.
     """
-    with only_start(checkpoint):
-        query = _start(frame, target, checkpoint, trigger, mode, name)
+    with only_start(to.checkpoint):
+        query = _start(frame, to)
     return QueryWithFirstMessage(query) if classic(frame.sparkSession) else query
 
 
-def _start(
-    frame: DataFrame, target: Target, checkpoint: str | Path, trigger: str | None, mode: Mode, name: str | None
-) -> StreamingQuery:
+def _start(frame: DataFrame, to: Destination) -> StreamingQuery:
+    target = to.sink
     sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     check_partitions(target, frame.columns, case_sensitive=sensitive)
     table = find_table(frame.sparkSession, target) if isinstance(target, str) and classic(frame.sparkSession) else None
     if table and table.provider in FILE_FORMATS:
         frame = as_columns_of(table, frame)
-    writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
-    if name is not None:
-        writer = writer.queryName(name)
-    if when := trigger_of(trigger):
+    writer = frame.writeStream.outputMode(to.mode).option("checkpointLocation", str(to.checkpoint))
+    if to.name is not None:
+        writer = writer.queryName(to.name)
+    if when := trigger_of(to.trigger):
         writer = writer.trigger(**when)
     if table and table.provider:
         # Spark looks at none of them for the table: it would write CSV without the header that readers skip.

@@ -9,6 +9,7 @@ from itertools import accumulate
 from math import ceil, floor, inf, log2
 
 from dovetail.planner.band.axis import Axis, real
+from dovetail.planner.catalog.cost import ROW_IN_PAIRS
 from dovetail.planner.catalog.stats import LengthClass
 
 # Beyond this many bins from zero a bin's number is no longer exact enough to be trusted; all further values share one.
@@ -222,12 +223,11 @@ def common_bins(
     axis: Axis,
     *,
     max_bins: int,
-    row: float,
     width: float | None = None,
 ) -> Common | None:
     """Choose bins that both sides are copied to; None where none suit, since some intervals are too long for them.
 
-    ``row``: what a copy costs, in pairs; ``width``: that of a hint or an option.  Wider bins make fewer copies and more
+    ``width``: that of a hint or an option.  Wider bins make fewer copies and more
     pairs; widths are tried by powers of two.
     """
     both = (*ones, *others)
@@ -242,7 +242,7 @@ def common_bins(
         tries = [float(ceil(w)) for w in tries]
     spans = _spans(ones, span), _spans(others, span)
     found = [_common(w, ones, others, spans) for w in tries if least <= w < EVERYTHING]
-    return min(found, key=lambda c: sum(c.rows) * row + c.pairs, default=None)
+    return min(found, key=lambda c: sum(c.rows) * ROW_IN_PAIRS + c.pairs, default=None)
 
 
 def _common(

@@ -137,69 +137,67 @@ def _end(comparison: Comparison, type_: SqlType, scope: ConditionScope) -> tuple
         raise Refused(f"{shown}: not a constant distance between two rows")
     if not all(isinstance(text, exp.Column) for text, _ in leaves) or len({key.name for _, key in leaves}) != 1:
         raise Refused(f"{shown}: not a distance between two values of one column")
-    mixed = "both" in (scope.side(small), scope.side(large))
+    added = _Added(sum_, type_, shown, scope, strict, (small, large))
     lower = terms["left"] > 0
-    distance = _distance(sum_, type_, shown, scope, mixed=mixed, strict=strict, trees=(small, large))
-    distance *= 1 if lower else -1
+    distance = added.steps() * (1 if lower else -1)
     if lower:
         return True, floor(distance) + 1 if strict else ceil(distance)
     return False, ceil(distance) - 1 if strict else floor(distance)
 
 
-def _distance(
-    sum_: Sum,
-    type_: SqlType,
-    shown: str,
-    scope: ConditionScope,
-    *,
-    mixed: bool,
-    strict: bool,
-    trees: tuple[exp.Expression, ...],
-) -> Fraction:
-    """What is added, in steps.  Raises ``Refused`` where Spark may compute anything else."""
-    amount = sum_.amount
-    if amount.spread or amount.lengths:
-        raise Refused(f"{shown}: the distance is not the same for every row")
-    moved = bool(amount.number or amount.micros or mixed)
-    if type_.exact_numeric:
-        return _number(sum_, type_, shown, scope, moved=moved, trees=trees)
-    if type_.name == "date":
-        days = amount.number + amount.micros / DAY
-        if amount.clock or days.denominator != 1:
-            raise Refused(f"{shown}: it adds less than a day to a date")
-        return days
-    if type_.name in ("timestamp", "timestamp_ntz"):
-        if amount.number or amount.micros.denominator != 1:
-            raise Refused(f"{shown}: not a whole number of microseconds")
-        calendar = type_.name == "timestamp" and not scope.has_fixed_offset_zone
-        if calendar and (mixed or amount.total_length >= DAY - 1):  # a frame may end a microsecond further
-            raise Refused(f"{shown}: days have 23 or 25 hours now and then in this time zone")
-        return amount.micros
-    if str(type_) == "STRING" and not moved and not strict:
-        return Fraction(0)
-    raise Refused(f"{shown}: values of {type_} have no fixed step")
+@dataclass(frozen=True)
+class _Added:
+    """What a comparison of two values of one column adds to them: ``shown`` is the comparison, of ``trees``."""
 
+    sum: Sum
+    type: SqlType
+    shown: str
+    scope: ConditionScope
+    strict: bool
+    trees: tuple[exp.Expression, exp.Expression]
 
-def _number(
-    sum_: Sum, type_: SqlType, shown: str, scope: ConditionScope, *, moved: bool, trees: tuple[exp.Expression, ...]
-) -> Fraction:
-    amount = sum_.amount
-    if amount.micros or amount.clock:
-        raise Refused(f"{shown}: it adds a time to a number")
-    if not moved:
-        return Fraction(0)
-    if type_.integral and not scope.ansi:
-        raise Refused(f"{shown}: sums could wrap around, since spark.sql.ansi.enabled is false")
-    before, scale = type_.digits
-    for tree in trees:
-        for node in tree.walk():
+    def steps(self) -> Fraction:
+        """It in steps.  Raises ``Refused`` where Spark may compute anything else."""
+        amount, type_ = self.sum.amount, self.type
+        if amount.spread or amount.lengths:
+            raise Refused(f"{self.shown}: the distance is not the same for every row")
+        mixed = "both" in map(self.scope.side, self.trees)
+        moved = bool(amount.number or amount.micros or mixed)
+        if type_.exact_numeric:
+            return self._number(moved=moved)
+        if type_.name == "date":
+            days = amount.number + amount.micros / DAY
+            if amount.clock or days.denominator != 1:
+                raise Refused(f"{self.shown}: it adds less than a day to a date")
+            return days
+        if type_.name in ("timestamp", "timestamp_ntz"):
+            if amount.number or amount.micros.denominator != 1:
+                raise Refused(f"{self.shown}: not a whole number of microseconds")
+            calendar = type_.name == "timestamp" and not self.scope.has_fixed_offset_zone
+            if calendar and (mixed or amount.total_length >= DAY - 1):  # a frame may end a microsecond further
+                raise Refused(f"{self.shown}: days have 23 or 25 hours now and then in this time zone")
+            return amount.micros
+        if str(type_) == "STRING" and not moved and not self.strict:
+            return Fraction(0)
+        raise Refused(f"{self.shown}: values of {type_} have no fixed step")
+
+    def _number(self, *, moved: bool) -> Fraction:
+        amount = self.sum.amount
+        if amount.micros or amount.clock:
+            raise Refused(f"{self.shown}: it adds a time to a number")
+        if not moved:
+            return Fraction(0)
+        if self.type.integral and not self.scope.ansi:
+            raise Refused(f"{self.shown}: sums could wrap around, since spark.sql.ansi.enabled is false")
+        before, scale = self.type.digits
+        for node in (node for tree in self.trees for node in tree.walk()):
             if isinstance(node, exp.Cast) and not sql_type(sql(node.to)).integral:
-                raise Refused(f"{shown}: sums of {sql(node.to)} may round")
+                raise Refused(f"{self.shown}: sums of {sql(node.to)} may round")
             if isinstance(node, exp.Literal):
                 if node.is_string or not set(node.name) <= set("0123456789."):
-                    raise Refused(f"{shown}: sums with {node.name} may round")
+                    raise Refused(f"{self.shown}: sums with {node.name} may round")
                 whole, _, rest = node.name.partition(".")
                 before, scale = max(before, len(whole)), max(scale, len(rest))
-    if before + scale > 34:
-        raise Refused(f"{shown}: its sums are longer than a DECIMAL")
-    return amount.number * Fraction(10) ** type_.scale
+        if before + scale > 34:
+            raise Refused(f"{self.shown}: its sums are longer than a DECIMAL")
+        return amount.number * Fraction(10) ** self.type.scale

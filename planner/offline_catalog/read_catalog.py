@@ -92,35 +92,36 @@ def read_catalog(path: Path) -> CatalogFile:
 def _made(path: Path, text: str, base: CatalogFile | None) -> CatalogFile:
     """Parse a catalog; equal texts over the same base return the same object."""
     document = Document(path, path.name, text, toml.loads(text))
-    return _File(document).read(base or CatalogFile(path, Settings(), ()))
+    return _File(document, base or CatalogFile(path, Settings(), ())).read()
 
 
 class _File:
     """A file whose values have the types of their keys, and whose names of columns are yet to be looked for."""
 
-    def __init__(self, document: Document):
-        self.document = document
+    def __init__(self, document: Document, base: CatalogFile):
+        self.document, self.base = document, base
         self.given = document.data
+        self.settings = replace(base.settings, **self.given.get("session", {}))
 
-    def read(self, base: CatalogFile) -> CatalogFile:
+    def read(self) -> CatalogFile:
         """The catalog, over the tables of another."""
-        settings = replace(base.settings, **self.given.get("session", {}))
+        base = self.base
         tables = {t.name: t for t in base.tables}
         declared = dict(base.declarations)
         lookups = {t.name: t for t in base.lookups}
         for name, body in self.given.get("tables", {}).items():
             at = ("tables", name)
-            table = self.table(name, body, at, settings)
+            table = self.table(name, body, at)
             tables[table.name] = table
-            declared[table.name] = self.declaration_of(body, table.columns, at, settings)
+            declared[table.name] = self.declaration_of(body, table.columns, at)
         for name, body in self.given.get("lookup", {}).items():
-            lookup, more = self.lookup(name, body, ("lookup", name), settings)
+            lookup, more = self.lookup(name, body, ("lookup", name))
             lookups[lookup.name] = lookup
             declared[lookup.name] = Declaration(more)
         declarations = tuple((n, d) for n, d in declared.items() if d != NOTHING)
         found = CatalogFile(
             self.document.path,
-            settings,
+            self.settings,
             tuple(tables.values()),
             tuple(lookups.values()),
             declarations,
@@ -130,11 +131,11 @@ class _File:
             raise self.document.error(("tables",), "two tables have the same name; leave one out")
         return found
 
-    def table(self, name: str, body: dict[str, Any], at: At, settings: Settings) -> Table:
-        columns = self.columns(body, at, settings)
-        keys = tuple(self.keys(body, "keys", columns, at, settings))
-        informational = tuple(self.keys(body, "informational_keys", columns, at, settings, enforced=False))
-        data = self.data(body.get("data", ""), columns, (*at, "data"), settings)
+    def table(self, name: str, body: dict[str, Any], at: At) -> Table:
+        columns = self.columns(body, at)
+        keys = tuple(self.keys(body, "keys", columns, at))
+        informational = tuple(self.keys(body, "informational_keys", columns, at, enforced=False))
+        data = self.data(body.get("data", ""), columns, (*at, "data"))
         view, stream, watermark = body.get("view", ""), body.get("stream", False), body.get("watermark") or None
         if view and data:
             raise self.document.error((*at, "data"), "a view has no rows of its own; leave data or view out")
@@ -145,21 +146,21 @@ class _File:
         statistics = Statistics(body.get("rows"), body.get("bytes"), plain=True, cheap=True)
         return Table(name_of(name), columns, (*keys, *informational), statistics, data, view, stream, watermark)
 
-    def lookup(self, name: str, body: dict[str, Any], at: At, settings: Settings) -> tuple[Table, LookupTable]:
+    def lookup(self, name: str, body: dict[str, Any], at: At) -> tuple[Table, LookupTable]:
         """A ``[lookup.NAME]``: its rows, and what planning may know of it."""
-        parts, columns = name_of(name), self.columns(body, at, settings)
+        parts, columns = name_of(name), self.columns(body, at)
         fetch_keys, rows = body.get("fetch_keys"), body.get("rows")
         if body.get("kind") == "http":  # its keys are those of a request, and its rows a member of the answer
             body, fetch_keys, rows = {k: v for k, v in body.items() if k != "keys"}, fetch_keys or [body["keys"]], None
         keys = [
-            *self.keys(body, "keys", columns, at, settings),
-            *self.keys(body, "unique_keys", columns, at, settings),
+            *self.keys(body, "keys", columns, at),
+            *self.keys(body, "unique_keys", columns, at),
         ]
         fetched = None
         if fetch_keys is not None:
-            known = self.keys({"fetch_keys": fetch_keys}, "fetch_keys", columns, at, settings)
+            known = self.keys({"fetch_keys": fetch_keys}, "fetch_keys", columns, at)
             fetched = tuple(k.columns for k in known)
-        data = self.data(body.get("data", ""), columns, (*at, "data"), settings)
+        data = self.data(body.get("data", ""), columns, (*at, "data"))
         unique = tuple(k.columns for k in keys)
         scans = body.get("scans", False)
         lookup = LookupTable(".".join(map(quote, parts)), columns, unique, fetched, rows, scans)
@@ -171,29 +172,27 @@ class _File:
             numbers = (tuple(None if n == "NULL" else float(n) for n in row) for row in body["rows"])
             yield Answer(tuple(" ".join(piece.split()) for piece in body["asks"]), tuple(numbers))
 
-    def declaration_of(
-        self, body: dict[str, Any], columns: tuple[Column, ...], at: At, settings: Settings
-    ) -> Declaration:
+    def declaration_of(self, body: dict[str, Any], columns: tuple[Column, ...], at: At) -> Declaration:
         """What a table keeps: ``versions = { key = ["id"], from = "since" }``, ``changelog = { change = "op", … }``."""
         versions, changelog = None, None
         if given := body.get("versions"):
             own, since = (
-                self.names(given[k] if k == "key" else [given[k]], columns, (*at, "versions", k), settings)
+                self.names(given[k] if k == "key" else [given[k]], columns, (*at, "versions", k))
                 for k in ("key", "from")
             )
             versions = Versions(own, since[0])
         if given := body.get("changelog"):
-            own = self.names(given.get("key", []), columns, (*at, "changelog", "key"), settings)
-            change = self.names([given["change"]], columns, (*at, "changelog", "change"), settings)
+            own = self.names(given.get("key", []), columns, (*at, "changelog", "key"))
+            change = self.names([given["change"]], columns, (*at, "changelog", "change"))
             changelog = Changelog(change[0], own, given.get("insert_only", False))
         return Declaration(None, versions, changelog)
 
-    def columns(self, body: dict[str, Any], at: At, settings: Settings) -> tuple[Column, ...]:
+    def columns(self, body: dict[str, Any], at: At) -> tuple[Column, ...]:
         if "columns" not in body:
             raise self.document.error(at, 'it has no columns; write columns = { id = "BIGINT", … }')
         found: dict[str, Column] = {}
         for name, text in body["columns"].items():
-            folded = settings.fold(name)
+            folded = self.settings.fold(name)
             if folded in found:
                 raise self.document.error((*at, "columns", name), "two columns have the same name")
             found[folded] = Column(name, sql_type(text))
@@ -205,21 +204,20 @@ class _File:
         kind: str,
         columns: tuple[Column, ...],
         at: At,
-        settings: Settings,
         *,
         enforced: bool = True,
     ) -> Iterator[UniqueKey]:
         for wanted in body.get(kind, []):
-            yield UniqueKey(self.names(wanted, columns, (*at, kind), settings), enforced)
+            yield UniqueKey(self.names(wanted, columns, (*at, kind)), enforced)
 
-    def names(self, wanted: list[str], columns: tuple[Column, ...], at: At, settings: Settings) -> tuple[str, ...]:
-        return tuple(columns[self.column(name, columns, at, settings)].name for name in wanted)
+    def names(self, wanted: list[str], columns: tuple[Column, ...], at: At) -> tuple[str, ...]:
+        return tuple(columns[self.column(name, columns, at)].name for name in wanted)
 
-    def data(self, text: str, columns: tuple[Column, ...], at: At, settings: Settings) -> tuple[Row, ...]:
+    def data(self, text: str, columns: tuple[Column, ...], at: At) -> tuple[Row, ...]:
         lines = [line for line in text.splitlines() if line.strip()]
         if not lines:
             return ()
-        indexes = [self.column(cell or "", columns, at, settings) for cell in _cells(lines[0])]
+        indexes = [self.column(cell or "", columns, at) for cell in _cells(lines[0])]
         rows = []
         for number, line in enumerate(lines[1:], 1):
             cells = _cells(line)
@@ -235,9 +233,9 @@ class _File:
             rows.append(tuple(row))
         return tuple(rows)
 
-    def column(self, name: str, columns: tuple[Column, ...], at: At, settings: Settings) -> int:
+    def column(self, name: str, columns: tuple[Column, ...], at: At) -> int:
         for index, column in enumerate(columns):
-            if settings.fold(column.name) == settings.fold(name):
+            if self.settings.fold(column.name) == self.settings.fold(name):
                 return index
         possible = one_of((c.name for c in columns), name)
         raise self.document.error(at, f"there is no column {shown(name)}; {possible}")

@@ -132,11 +132,12 @@ def _using(r: Reader, lo: int, hi: int) -> tuple[str, ...]:
     return tuple(t.slice(a, b) for a, b in t.split(lo + 2, hi - 1))
 
 
-def _nearest_by_join(
-    r: Reader, left: Logical, start: int, join: int, clause: tuple[int, int], hi: int
-) -> NearestByJoin:
+def _nearest_by_join(r: Reader, left: Logical, start: int, join: int, hi: int) -> NearestByJoin | None:
     """Read a join with a NEAREST BY clause: the relation, the words of the clause, and its expression."""
-    t, (nearest, expression) = r.tokens, clause
+    t, clause = r.tokens, find_nearest_by(r.tokens, join, hi)
+    if clause is None:
+        return None
+    nearest, expression = clause
     words = {t[i].word for i in range(start, join)}
     if words not in (set(), {"INNER"}, {"LEFT"}, {"LEFT", "OUTER"}):
         raise r.fail(f"{t.slice(start, join + 1)} has no NEAREST BY; write JOIN or LEFT JOIN", start)
@@ -153,8 +154,8 @@ def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | As
     t = r.tokens
     if find_asof(t, join) is not None:
         return _asof_join(r, left, start, join, hi)
-    if clause := find_nearest_by(t, join, hi):
-        return _nearest_by_join(r, left, start, join, clause, hi)
+    if found := _nearest_by_join(r, left, start, join, hi):
+        return found
     words = {t[i].word for i in range(start, join)} - {"OUTER", "NATURAL"}
     kind: JoinKind
     if words <= {"INNER"}:

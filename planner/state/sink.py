@@ -40,6 +40,17 @@ Target = str | Sink | Callable[["DataFrame", int], None]
 """A table by name; a ``Sink``; or a function of the rows of a micro-batch and its number, as in ``foreachBatch``."""
 
 
+@dataclass(frozen=True)
+class Destination:
+    """Where a streaming query has its progress and writes its rows; ``trigger``, ``mode`` and ``name`` are Spark's."""
+
+    checkpoint: str | Path
+    sink: Target
+    trigger: str | None = None
+    mode: Mode = "append"
+    name: str | None = None
+
+
 def check(target: object, mode: str) -> None:
     """Raise ``OptionError`` for what is no target, or no output mode of Spark's."""
     if not isinstance(target, str | Sink) and not callable(target):

@@ -235,12 +235,13 @@ def keys_of(found: RelationLineage, ctx: Context) -> tuple[Unique, Unique]:
 
 
 def why_not_the_same_row(
-    x: int, y: int, found: RelationLineage, equal: EquivalenceClasses, ctx: Context, *, only: bool
+    pair: tuple[int, int], found: RelationLineage, equal: EquivalenceClasses, ctx: Context, *, only: bool
 ) -> str:
     """Why a row of one reading may have other matches than itself in the other, where a column of theirs is equal.
 
     No reason is given where they are not compared by equal columns ``only``: other rules know such self-joins.
     """
+    x, y = pair
     shared = [c for c in found.columns if equal.between((x, c.value), (y, c.value))]
     if not shared:
         return ""

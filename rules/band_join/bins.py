@@ -24,7 +24,7 @@ from dovetail.planner.band.bins import (
 from dovetail.planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
 from dovetail.planner.band.interval_sql import IntervalSql
 from dovetail.planner.band.linear import Side
-from dovetail.planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
+from dovetail.planner.catalog.cost import Cost, cost, estimate_copies
 from dovetail.planner.catalog.stats import LengthClass, Statistics
 from dovetail.planner.explain.records import CandidatePlan, MeasuredLengths
 from dovetail.planner.logical import BandJoin, Logical
@@ -195,7 +195,7 @@ def _common(
         return None
     width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
     max_bins = ctx.thresholds.level_reach
-    bins = common_bins(ones, others, band.axis, max_bins=max_bins, row=ROW_IN_PAIRS, width=width)
+    bins = common_bins(ones, others, band.axis, max_bins=max_bins, width=width)
     if bins is None:
         return None
     left, right = (

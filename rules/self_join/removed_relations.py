@@ -121,7 +121,8 @@ class RemovedRelations:
             return None
         key = self.key(x, y, shown, equal)
         if key is None:
-            if why := why_not_the_same_row(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
+            pair, only = (x.number, y.number), self.by_equals_only(x, y)
+            if why := why_not_the_same_row(pair, shown, equal, self.ctx, only=only):
                 raise MissingKey(why)
             return None
         if same_source(x.relation, y.relation, self.ctx) is None:

@@ -87,7 +87,7 @@ def test_common_bins_copy_no_interval_beyond_its_reach(intervals: list[tuple[flo
     first, last = min(low for low, _ in intervals), max(low + length for low, length in intervals)
     found = [LengthClass(c.count, c.total, c.longest, first, last) for c in classes_of(lengths)]
     for axis in (EXACT, REAL):
-        chosen = common_bins(tuple(found[:1]), tuple(found), axis, max_bins=max_bins, row=33.0)
+        chosen = common_bins(tuple(found[:1]), tuple(found), axis, max_bins=max_bins)
         if first == last:
             assert chosen is None
             continue
@@ -99,15 +99,12 @@ def test_common_bins_copy_no_interval_beyond_its_reach(intervals: list[tuple[flo
 
 def test_intervals_without_an_end_have_no_common_bins() -> None:
     short = (LengthClass(100, 1e3, 15.0, 0.0, 1e6),)
-    assert common_bins(short, short, EXACT, max_bins=16, row=33.0) is not None
+    assert common_bins(short, short, EXACT, max_bins=16) is not None
     for longest in (math.inf, math.nan, 1e300):
-        assert (
-            common_bins(short, (*short, LengthClass(1, longest, longest, 0.0, 2e6)), EXACT, max_bins=16, row=33.0)
-            is None
-        )
-    assert common_bins((), (), EXACT, max_bins=16, row=33.0) is None
-    assert common_bins(short, short, EXACT, max_bins=16, row=33.0, width=0.5) is None
-    asked = common_bins(short, short, EXACT, max_bins=16, row=33.0, width=7.5)
+        assert common_bins(short, (*short, LengthClass(1, longest, longest, 0.0, 2e6)), EXACT, max_bins=16) is None
+    assert common_bins((), (), EXACT, max_bins=16) is None
+    assert common_bins(short, short, EXACT, max_bins=16, width=0.5) is None
+    asked = common_bins(short, short, EXACT, max_bins=16, width=7.5)
     assert asked is not None
     assert asked.width == 8.0
 
@@ -171,7 +168,7 @@ def test_bins_and_estimates_are_numbers_whatever_the_ends(
             for single_bin in (False, True):
                 met_here = met(found, one, single_bin=single_bin)
                 assert met_here is None or 0 <= met_here <= sum(c.count for c in one)
-        both = common_bins(one, other, axis, max_bins=65_536, row=33.0, width=width)
+        both = common_bins(one, other, axis, max_bins=65_536, width=width)
         if both is not None:
             assert 0 < both.width < EVERYTHING
             assert math.isfinite(both.pairs)
