@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.catalog.engine import SAIL, SPARK, Engine
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.types.schema import Column
 
@@ -24,7 +25,7 @@ class Settings:
     time_zone: str = "UTC"
     asof_join: bool = False  # Spark's ASOF JOIN is enabled
     nearest_by: bool = True  # Spark runs NEAREST BY: it is 4.2 or later, and cross joins are enabled
-    sail: bool = False  # Sail: a union has the types of its first query, integers wrap around, joins hash
+    sail: bool = False  # the engine is Sail
     timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
     commas_last: bool = False  # a comma in FROM binds looser than JOIN
     double_quoted_identifiers: bool = False  # "k" is a name
@@ -35,6 +36,11 @@ class Settings:
     quoted_names_are_patterns: bool = False  # `a.*` in a SELECT list is all columns that match
     own_functions_first: bool = False  # a temporary function shadows Spark's function of its name
     others: tuple[tuple[str, str], ...] = ()  # other settings that may change the meaning of SQL
+
+    @property
+    def engine(self) -> Engine:
+        """What the engine does otherwise than Spark."""
+        return SAIL if self.sail else SPARK
 
     @property
     def changes_parsing(self) -> bool:

@@ -43,7 +43,7 @@ class NearestJoin(Rendered, Physical):
     nearest: Nearest
     foreign: bool = False  # whether Spark cannot run the join as written
     turned: bool = False  # whether it was a right join, whose right side comes first
-    row_type: SqlType | None = None  # of the right row as a struct, for Sail, where a NULL has to have it
+    row_type: SqlType | None = None  # of the right row as a struct, where a NULL needs it (Engine.types_nulls)
 
     @property
     def required(self) -> bool:  # type: ignore[override]
@@ -181,7 +181,7 @@ class _Sql:
         return self._select(values, text, (*near.filters[1], *known))
 
     def position(self, time: str) -> str:
-        """A time as it is sorted; Sail, which sorts -0.0 before 0.0, gets 0.0 for both."""
+        """A time as it is sorted; an engine that does not type NULL sorts -0.0 before 0.0, and gets 0.0 for both."""
         of = self.nearest.time_type
         return f"{operand(time)} + 0D" if self.row_type and of and of.approximate else time
 
@@ -307,7 +307,7 @@ class _Sql:
             earlier, later = f"unix_micros({earlier})", f"unix_micros({later})"
         of = self.nearest.time_type
         if self.row_type and of and of.fractional:
-            return f"({later} - {earlier})"  # Sail has try_subtract for whole numbers alone; others do not overflow
+            return f"({later} - {earlier})"  # its try_subtract takes whole numbers alone; others do not overflow
         return f"try_subtract({later}, {earlier})"
 
     def matches(self, columns: list[str]) -> str:
@@ -341,7 +341,7 @@ class _Sql:
         """The columns of the left side as a struct, whose fields keep comments and the lengths of CHAR.
 
         A column that LATERAL reads by its own name loses them, and Spark no longer pads what is compared with a CHAR.
-        Sail has neither, and takes fields of a struct for nullable.
+        An engine that does not type NULL has neither, and takes fields of a struct for nullable.
         """
         if self.row_type:
             return self.shown
@@ -366,7 +366,8 @@ class _Sql:
     def right_value(self, number: int) -> str:
         """A column of the match as LATERAL reads it.
 
-        Sail finds no field behind a dot there, and in a NULL of CASE the fields of the row that was not taken.
+        An engine that does not type NULL finds no field behind a dot there, and in a NULL of CASE the fields of the
+        row that was not taken.
         """
         near = f"{self.name}.{self.name}_near"
         if self.row_type is None:

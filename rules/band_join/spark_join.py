@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dovetail.planner.band.condition import DistanceBand
+from dovetail.planner.band.condition import DistanceBand, IntervalBand
 from dovetail.planner.catalog.cost import (
     LEAST_GAIN,
     Cost,
@@ -148,8 +148,8 @@ class SparkJoin:
         if found is None:
             return None
         each, side = found
-        intervals = not isinstance(band, DistanceBand) and side != getattr(band, "side", None)
-        if each < self.ctx.thresholds.key_pairs_per_row * (_LEVELS if intervals else 1):
+        points = isinstance(band, DistanceBand) or (isinstance(band, IntervalBand) and side == band.side)
+        if each < self.ctx.thresholds.key_pairs_per_row * (1 if points else _LEVELS):
             return (
                 f"about {each:,.0f} rows have the key of a row of the joins on the {side} side, so few that Spark's "
                 "own join is as good (key_pairs_per_row)"

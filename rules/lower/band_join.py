@@ -48,7 +48,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)
         return Spark(join.plain)
     best = min(over_bins, key=lambda one: seconds_of(one, join.kind))
-    large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
+    large = is_large(join, left, right, ctx) and ctx.catalog.settings.engine.sorts_to_join
     if large and not side_to_hash(join.kind, best.sizes, ctx):
         over_bins = for_sorting(over_bins, join, left, right)
     key_share = spark_join.key_share if shares else None

@@ -42,7 +42,7 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain)):
         return Spark(join.plain)
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
-    nearest, of_row = _with_types(join, ctx) if ctx.catalog.settings.sail else (join.nearest, None)
+    nearest, of_row = (join.nearest, None) if ctx.catalog.settings.engine.types_nulls else _with_types(join, ctx)
     return SortedNearestJoin(join.left, join.right, kind, nearest, join.foreign, join.turned, of_row)
 
 
@@ -53,8 +53,8 @@ def _with_types(join: NearestJoin, ctx: Context) -> tuple[Nearest, SqlType | Non
     if time is not None and not time.integral:
         nearest = replace(nearest, time_type=time)
     if nearest.direction == "both" and nearest.count > 1:
-        # Sail refuses rows without types, so the query runs as written
-        ctx.decline("lead(…, 2) IGNORE NULLS returns other rows on Sail")
+        # the engine refuses rows without types, so the query runs as written
+        ctx.decline(f"lead(…, 2) IGNORE NULLS returns other rows on {ctx.catalog.settings.engine.name}")
         return nearest, None
     return nearest, ctx.type_of(right_row(nearest), join.right)
 

@@ -11,7 +11,7 @@ from dovetail.planner.expr import Scalar, sql
 from dovetail.planner.logical import Join
 from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
 from dovetail.planner.logical.joins import EqualKey
-from dovetail.rules.analysis.sail_groups import check_groups_on_sail
+from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs
 from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
@@ -80,7 +80,7 @@ class _Condition:
             self.keys.append(key)
         elif part.by_order and (one := self.pairs.scope.compare_sides(part)):
             self.pairs.check_types(part.left, part.right, conjunct)
-            check_groups_on_sail(self.pairs.scope.type_of(one.right), sql(one.right), self.pairs.ctx)
+            check_groups(self.pairs.scope.type_of(one.right), sql(one.right), self.pairs.ctx)
             self.bounds.append((one.right, Bound(one.turned.sign, sql(one.left)), conjunct))
         else:
             raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)

@@ -21,7 +21,7 @@ from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import try_form
-from dovetail.rules.analysis.sail_groups import check_groups_on_sail
+from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import shown_relations
 from dovetail.rules.query.condition_scope import condition_scope
@@ -84,7 +84,7 @@ class Pairs:
     def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context, whole: Logical | None = None):
         self.join, self.conjuncts, self.ctx = join, conjuncts, ctx
         self.scope = condition_scope(join, ctx, whole)
-        self.wraps = not self.scope.ansi or ctx.catalog.settings.sail  # Sail never raises an overflow
+        self.wraps = not self.scope.ansi or not ctx.catalog.settings.engine.raises_overflow
 
     @classmethod
     def of_block(cls, block: QueryBlock, join: Join, ctx: Context, whole: Logical | None = None) -> Pairs:
@@ -235,7 +235,7 @@ class Pairs:
                 f"{comparison_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
             )
         for end, type_ in zip(one.operands, types, strict=True):
-            check_groups_on_sail(type_, sql(end), self.ctx)
+            check_groups(type_, sql(end), self.ctx)
         return EqualKey(self.safe(one.left), self.safe(one.right), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
@@ -259,8 +259,7 @@ class Pairs:
     def check_difference(self, difference: exp.Sub) -> None:
         """Raise ``Refused`` unless a difference of both times is the less, the nearer they are.
 
-        Infinity less itself is NaN, integers wrap around without ANSI and on Sail, and Spark subtracts timestamps by
-        local clocks.
+        Infinity less itself is NaN, integers may wrap around, and Spark subtracts timestamps by local clocks.
         """
         types = [self.scope.type_of(end) for end in (difference.this, difference.expression)]
         if any(

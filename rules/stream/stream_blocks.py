@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Project
-from dovetail.planner.logical.relations import Scan
+from dovetail.planner.logical.joins import LateralView
+from dovetail.planner.logical.relations import Relation, Scan
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.program import EpochProgram, Flow, Probe, Read, Step, Version
 from dovetail.rules.query.from_items import INNER, bare, read_from_items
@@ -148,10 +149,10 @@ def shape_of(query: Logical) -> Shape | str:
 
 def alias_of(relation: Logical) -> str:
     """Return the name of a relation.  Raises ``Unsupported`` if it has none."""
-    name = getattr(relation, "alias", None) or next(iter(getattr(relation, "name", ())[-1:]), None)
-    if not name:
-        raise Unsupported("one of its relations has no name")
-    return str(name)
+    named = relation.name[-1] if isinstance(relation, Scan) else None
+    if name := (relation.alias if isinstance(relation, Relation | LateralView) else None) or named:
+        return name
+    raise Unsupported("one of its relations has no name")
 
 
 def scan_of(read: Read, alias: str) -> Scan:

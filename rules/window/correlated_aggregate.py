@@ -23,7 +23,7 @@ from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Limit
 from dovetail.rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, read_first
 from dovetail.rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
-from dovetail.rules.analysis.sail_groups import check_groups_on_sail
+from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
 from dovetail.rules.query.aggregates import WindowColumn, check_aggregates
 from dovetail.rules.query.decorrelation import check_deterministic, check_inner
@@ -165,7 +165,7 @@ class _Reader:
             scopes = [self._scope(end) for end in comparison.operands]
             inner, sign, outer = comparison if scopes[0] == 0 else comparison.turned
             if set(scopes) == {0, 1} and sign == "=":
-                check_groups_on_sail(self.mapped.scope.column(inner).column.type, sql(inner), self.ctx)
+                check_groups(self.mapped.scope.column(inner).column.type, sql(inner), self.ctx)
                 self.keys.append((inner, outer))
                 return
             if set(scopes) == {0, 1} and self.form == "exists":

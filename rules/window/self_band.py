@@ -219,8 +219,9 @@ class Pair:
         type_ = self.type_of(column)
         if type_ is None:
             raise Refused(f"the type of {column} is not known", ranges[0].place)
-        if type_.name == "date" and self.ctx.catalog.settings.sail:
-            raise Refused(f"{column} is a DATE, whose RANGE windows have other rows on Sail", ranges[0].place)
+        engine = self.ctx.catalog.settings.engine
+        if type_.name == "date" and not engine.frames_of_dates:
+            raise Refused(f"{column} is a DATE, whose RANGE windows have other rows on {engine.name}", ranges[0].place)
         return column, read_offsets((r.tree for r in ranges), type_, self.condition_scope)
 
     def _of_source(self, text: str) -> str:
