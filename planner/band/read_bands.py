@@ -32,7 +32,7 @@ from dovetail.planner.band.comparisons import (
 from dovetail.planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
 from dovetail.planner.band.distances import Difference, differences
 from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of, speculative
-from dovetail.planner.errors import Refused
+from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.schema import INTEGRAL
 from dovetail.planner.types.typed import type_of
@@ -53,6 +53,10 @@ class OneSided(Refused):
     """A comparison that bounds a value on one side, where no other one bounds it on the other side."""
 
     code = "one_sided"
+
+    def __init__(self, fact: str, remedy: str, place: Place | None):
+        super().__init__(f"{fact}, so there is no band; {remedy}", place)
+        self.fact = fact
 
 
 @dataclass(frozen=True)
@@ -345,11 +349,8 @@ def _why_unpaired(bounds: list[_Bound]) -> Refused:
     first, place = bounds[0], bounds[0].conjunct.place
     if first.sum and {b.lower for b in bounds} == {True, False}:
         return Refused(f"{first.conjunct.shown} adds up {first.sum}; a band holds one expression", place)
-    return OneSided(
-        f"{first.conjunct.shown} bounds {first.point.text} on one side only, so there is no band; "
-        f"add {'an upper' if first.lower else 'a lower'} bound",
-        place,
-    )
+    fact = f"{first.conjunct.shown} bounds {first.point.text} on one side only"
+    return OneSided(fact, f"add {'an upper' if first.lower else 'a lower'} bound", place)
 
 
 def _overlaps(uppers: list[_Bound], scope: ConditionScope) -> list[OverlapBand]:

@@ -99,10 +99,10 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
         raise Refused(unknown)
     one_sided = next((no for no in refusals if isinstance(no, OneSided)), None)
     if one_sided and (ranking := ranking_by_bound(node, _nearest_ends(conjuncts))):
-        return Verdict("yes", "nearest rows", f"{_named(one_sided.reason.partition(', so')[0])}; {ranking} is above.")
+        return Verdict("yes", "nearest rows", f"{_named(one_sided.fact)}; {ranking} is above.")
     if one_sided and join.type in ("LeftSemi", "LeftAnti") and _compares_sides(conjuncts, names.scope()):
-        what = _named(one_sided.reason.partition(", so")[0])
-        return Verdict("yes", "least or greatest value", f"{what}, and the join returns no column of a match.")
+        what = f"{_named(one_sided.fact)}, and the join returns no column of a match."
+        return Verdict("yes", "least or greatest value", what)
     if refusals:
         return Verdict("no", "", f"{_sentence(_named((one_sided or refusals[0]).reason))}.")
     if any(map(is_or_of_comparisons, conjuncts)):
