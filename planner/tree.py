@@ -23,7 +23,9 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def plan_node(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass that hashes once."""
+    """Make a class a frozen dataclass that hashes once; its label is its name, unless it has another one."""
+    if "label" not in cls.__dict__:
+        cls.label = cls.__name__  # type: ignore[attr-defined]
     made = dataclass(frozen=True)(cls)
     slow_hash = made.__hash__
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dovetail.planner.logical import Logical
 from dovetail.planner.tree import plan_node
 
@@ -16,7 +14,6 @@ class Alternatives(Logical):
     decided by; ``description`` is what the other block does, on one line.
     """
 
-    label: ClassVar[str] = "Alternatives"
     written: Logical
     other: Logical
     description: str

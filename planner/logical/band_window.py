@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
@@ -32,5 +31,4 @@ class WindowedSource:
 class BandWindow(Alternatives):
     """Aggregates over a band of the same source, as written or as windows."""
 
-    label: ClassVar[str] = "BandWindow"
     sources: tuple[WindowedSource, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dovetail.planner.expr import Scalar, show_all
 from dovetail.planner.logical.base import Logical, after, conjunction, expressions
@@ -14,7 +14,6 @@ from dovetail.planner.tree import Node, plan_node, unwrap
 class Filter(Logical):
     """WHERE, HAVING or QUALIFY: conjuncts that must all hold."""
 
-    label: ClassVar[str] = "Filter"
     child: Logical
     condition: tuple[Scalar, ...]
     clause: Literal["WHERE", "HAVING", "QUALIFY"] = "WHERE"
@@ -32,7 +31,6 @@ class Aggregate(Logical):
     ``sets`` is ALL, or a clause with ROLLUP, CUBE or GROUPING SETS, which may group each row more than once.
     """
 
-    label: ClassVar[str] = "Aggregate"
     child: Logical
     keys: tuple[Scalar, ...]
     sets: Scalar | None = None
@@ -51,7 +49,6 @@ class Aggregate(Logical):
 class Windows(Logical):
     """WINDOW name AS (…): named windows."""
 
-    label: ClassVar[str] = "Windows"
     child: Logical
     definitions: Scalar
 
@@ -67,7 +64,6 @@ class Project(Logical):
     ``from_first``: FROM is written before it.  ``names``: what its items were before a rule has named them otherwise.
     """
 
-    label: ClassVar[str] = "Project"
     child: Logical
     items: tuple[Scalar, ...]
     quantifier: str = ""
@@ -100,7 +96,6 @@ def clauses_of(project: Project) -> tuple[tuple[Filter | Aggregate | Windows, ..
 class Sort(Logical):
     """ORDER BY, SORT BY, DISTRIBUTE BY or CLUSTER BY: its keys, and the words behind each, as ``DESC NULLS LAST``."""
 
-    label: ClassVar[str] = "Sort"
     child: Logical
     keyword: str
     keys: tuple[Scalar, ...]
@@ -129,7 +124,6 @@ class Sort(Logical):
 class Limit(Logical):
     """LIMIT or OFFSET, and how many rows."""
 
-    label: ClassVar[str] = "Limit"
     child: Logical
     keyword: str
     count: Scalar

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical.base import Logical
@@ -50,7 +50,6 @@ class Extreme:
 class ExtremeSemiJoin(RecognizedJoin):
     """A semi or anti join whose condition bounds a value of the right side from one end."""
 
-    label: ClassVar[str] = "ExtremeSemiJoin"
     left: Logical
     right: Logical
     kind: JoinKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dovetail.planner.band.condition import Band
 from dovetail.planner.errors import Place
@@ -45,7 +45,6 @@ class Join(Logical):
     only if the precedence makes no difference.  ``place``: the place of the keyword in the user's text.
     """
 
-    label: ClassVar[str] = "Join"
     left: Logical
     right: Logical
     kind: JoinKind
@@ -89,7 +88,6 @@ class RecognizedJoin(Logical):
 class BandJoin(RecognizedJoin):
     """A join by a band: ``condition`` has all conjuncts of the join, those of the ``band`` included."""
 
-    label: ClassVar[str] = "BandJoin"
     left: Logical
     right: Logical
     kind: JoinKind
@@ -117,7 +115,6 @@ class BandJoin(RecognizedJoin):
 class KeyedJoin(RecognizedJoin):
     """A join by keys of conjuncts that are no equalities: ``condition`` has all conjuncts of the join."""
 
-    label: ClassVar[str] = "KeyedJoin"
     left: Logical
     right: Logical
     kind: JoinKind
@@ -137,7 +134,6 @@ class KeyedJoin(RecognizedJoin):
 class LateralView(Logical):
     """LATERAL VIEW [OUTER] generator(…) name AS columns."""
 
-    label: ClassVar[str] = "LateralView"
     child: Logical
     text: Scalar
     alias: str

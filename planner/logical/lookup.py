@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import Join, JoinKind, Logical, Scan, conjunction
@@ -33,7 +32,6 @@ class LookupJoin(RecognizedJoin):
     without which no row needs them.  ``options`` are those of hints, by the names of ``LookupSpec``.
     """
 
-    label: ClassVar[str] = "LookupJoin"
     left: Logical
     right: Logical
     kind: JoinKind

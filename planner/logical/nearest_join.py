@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
@@ -145,7 +145,6 @@ class NearestJoin(RecognizedJoin):
     ``turned``: written as a right join, with the right side first; ``*`` shows its columns first.
     """
 
-    label: ClassVar[str] = "NearestJoin"
     left: Logical
     right: Logical
     kind: JoinKind
@@ -187,7 +186,6 @@ class Joins:
 class NearestSubquery(Alternatives):
     """``other`` joins the nearest rows that subqueries of ``written`` pick with ORDER BY and LIMIT, or aggregate."""
 
-    label: ClassVar[str] = "NearestSubquery"
     joins: Joins
 
 
@@ -195,7 +193,6 @@ class NearestSubquery(Alternatives):
 class NearestVersions(Alternatives):
     """``other`` joins the last version that is not after a time; ``written`` compares all versions of a key."""
 
-    label: ClassVar[str] = "NearestVersions"
     joins: Joins
 
 
@@ -203,5 +200,4 @@ class NearestVersions(Alternatives):
 class NearestTies(Alternatives):
     """``other`` joins the right rows of the nearest time, of which a ranking of ``written`` keeps those that tie."""
 
-    label: ClassVar[str] = "NearestTies"
     joins: Joins

@@ -20,6 +20,7 @@ from dovetail.planner.tree import Node, plan_node
 class NearestSyntax(Rendered, Logical):
     """Each left row with the right rows that are nearest by ``match``."""
 
+    label: ClassVar[str] = ""
     adds_columns: ClassVar[bool] = False
     left: Logical
     right: Logical
@@ -32,7 +33,6 @@ class NearestSyntax(Rendered, Logical):
 class AsofJoin(NearestSyntax):
     """Each left row with the right row nearest by ``match``, among those that fulfill ``condition`` or ``using``."""
 
-    label: ClassVar[str] = "AsofJoin"
     condition: tuple[Scalar, ...] = ()
     using: tuple[str, ...] = ()
 
@@ -64,7 +64,6 @@ class NearestByJoin(NearestSyntax):
     Or the greatest, for a similarity.  ``by`` has the words before it, as ``EXACT NEAREST 3 BY DISTANCE``.
     """
 
-    label: ClassVar[str] = "NearestByJoin"
     by: str
     count: int
 

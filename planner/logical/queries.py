@@ -14,7 +14,6 @@ from dovetail.planner.tree import plan_node
 class Values(Logical):
     """VALUES (…), (…) as a query of its own."""
 
-    label: ClassVar[str] = "Values"
     text: Scalar
 
     @property
@@ -26,7 +25,6 @@ class Values(Logical):
 class Verbatim(Logical):
     """A query kept as text because the algebra cannot carry it."""
 
-    label: ClassVar[str] = "Verbatim"
     text: str
     reason: str
 
@@ -51,7 +49,6 @@ class Wrapped(Logical):
 class SetOp(Logical):
     """UNION, INTERSECT, EXCEPT; ``keyword`` as written, with ALL, DISTINCT, BY NAME."""
 
-    label: ClassVar[str] = "SetOp"
     left: Logical
     right: Logical
     keyword: str
@@ -69,7 +66,6 @@ class SetOp(Logical):
 class Cte(Logical):
     """One definition of WITH; ``head`` is all that is written before its opening parenthesis."""
 
-    label: ClassVar[str] = "Cte"
     name: str
     key: str  # unlike the name, unique in the statement
     head: str
@@ -89,7 +85,6 @@ class Cte(Logical):
 class With(Logical):
     """WITH definitions over a query."""
 
-    label: ClassVar[str] = "With"
     definitions: tuple[Cte, ...]
     child: Logical
 
@@ -102,7 +97,6 @@ class With(Logical):
 class Pipeline(Logical):
     """A query in pipe syntax: its text, where that begins in the statement, and the same query without pipes."""
 
-    label: ClassVar[str] = "Pipeline"
     text: str
     child: Logical
     offset: int = field(default=0, compare=False)
@@ -125,7 +119,6 @@ class Statement(Logical):
     alike.
     """
 
-    label: ClassVar[str] = "Statement"
     prefix: str
     child: Logical
     suffix: str = ""

@@ -31,7 +31,6 @@ class Relation(Logical):
 class Scan(Relation):
     """A table, view or CTE by name; ``suffix`` is all that is written behind the name (alias, sample, time travel)."""
 
-    label: ClassVar[str] = "Scan"
     name: tuple[str, ...]
     text: str
     alias: str | None
@@ -53,7 +52,6 @@ class Scan(Relation):
 class Derived(Relation):
     """A subquery in FROM."""
 
-    label: ClassVar[str] = "Derived"
     query: Logical
     alias: str | None
     renames: tuple[str, ...] = ()
@@ -83,8 +81,6 @@ class Opaque(Relation):
 @plan_node
 class OneRow(Logical):
     """SELECT without FROM."""
-
-    label: ClassVar[str] = "OneRow"
 
 
 @plan_node

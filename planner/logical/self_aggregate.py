@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
@@ -33,5 +32,4 @@ class Rows:
 class SelfAggregate(Alternatives):
     """``other`` computes windows over ``rows``, which ``written`` reads once more for every subquery."""
 
-    label: ClassVar[str] = "SelfAggregate"
     rows: Rows

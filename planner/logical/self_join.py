@@ -14,6 +14,7 @@ from dovetail.planner.types.schema import Column
 class Replacement(Derived):
     """A subquery that replaces a relation: it has the same ``columns``; ``description``: where they come from."""
 
+    label: ClassVar[str] = ""
     rewritten: ClassVar[bool] = True
     columns: tuple[Column, ...] = ()
     description: str = ""
@@ -31,12 +32,12 @@ class Replacement(Derived):
 class SameRow(Replacement):
     """A relation whose row is the row of another one: ``LATERAL (SELECT x.id, x.v) AS y``."""
 
-    label: ClassVar[str] = "SameRow"
-
 
 @plan_node
 class HiddenRelation(Derived):
     """A relation whose columns are shown by a ``Replacement``: no ``*`` shows it."""
+
+    label: ClassVar[str] = ""
 
     @property
     def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
@@ -51,18 +52,12 @@ class HiddenRelation(Derived):
 class ScalarAggregates(HiddenRelation):
     """One row: aggregates over the rows of one source, each over the rows that pass its filter."""
 
-    label: ClassVar[str] = "ScalarAggregates"
-
 
 @plan_node
 class ScalarAggregatesRow(Replacement):
     """A query of one row that ``ScalarAggregates`` has computed."""
 
-    label: ClassVar[str] = "ScalarAggregatesRow"
-
 
 @plan_node
 class MergedScalarAggregates(Alternatives):
     """``other`` reads a source once for all the scalar aggregates that ``written`` reads it for one by one."""
-
-    label: ClassVar[str] = "MergedScalarAggregates"

@@ -83,7 +83,6 @@ class Validity:
 class VersionedTable(Rendered, Relation):
     """A table with versions in FROM, joined with a hidden relation of their ends."""
 
-    label: ClassVar[str] = "VersionedTable"
     rewritten: ClassVar[bool] = True
     required: ClassVar[bool] = True
     validity: Validity

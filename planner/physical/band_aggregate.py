@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dovetail.planner.band.ends import Ends
 from dovetail.planner.band.linear import Side
@@ -87,7 +87,6 @@ class RunningBandAggregate(Rendered, Physical):
     ``preserved``: the conditions of WHERE on the grouped side of an outer join, which preserves it; else None.
     """
 
-    label: ClassVar[str] = "RunningBandAggregate"
     left: Node
     right: Node
     items: tuple[Scalar, ...]

@@ -15,8 +15,6 @@ takes itself away where it ends.  Bins are few, so that this costs little beside
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dovetail.planner.physical.band_aggregate import RunningBandAggregate, Sql
 from dovetail.planner.tree import plan_node
 
@@ -28,7 +26,6 @@ class CoveredBandAggregate(RunningBandAggregate):
     ``hashed``: intervals and what covers bins make a small hash table; else both sides are sorted.
     """
 
-    label: ClassVar[str] = "CoveredBandAggregate"
     hashed: bool = False
 
     @property

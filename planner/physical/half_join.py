@@ -8,7 +8,6 @@ first match.  A row that matches a version of another stream waits until the wat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from dovetail.planner.physical.base import Physical
 from dovetail.planner.state.program import EpochProgram, Flow, Probe, Read, Version
@@ -31,7 +30,6 @@ _AS_OF_WORDS = {
 class Build(Physical):
     """A stream whose rows become part of its arrangement; ``notes`` describe which, and for how long."""
 
-    label: ClassVar[str] = "Build"
     name: str
     lines: tuple[str, ...]
 
@@ -51,7 +49,6 @@ class Arrangement(Physical):
     ``as_of``: it is joined by the versions that are valid at the times of rows.
     """
 
-    label: ClassVar[str] = "Arrangement"
     version: Version
     name: str
     by: tuple[str, ...] = ()
@@ -67,7 +64,6 @@ class Arrangement(Physical):
 class HalfJoin(Physical):
     """Rows of one version that probe another."""
 
-    label: ClassVar[str] = "HalfJoin"
     left: Physical
     right: Physical
     kind: str
@@ -82,7 +78,6 @@ class HalfJoin(Physical):
 class AsOfHalfJoin(HalfJoin):
     """Rows that the watermark has reached, each with the version that is valid at its time."""
 
-    label: ClassVar[str] = "AsOfHalfJoin"
     time: str
 
     @property
@@ -94,7 +89,6 @@ class AsOfHalfJoin(HalfJoin):
 class Epoch(Physical):
     """The steps of each epoch: builds first, then the half-joins, whose rows together are the result."""
 
-    label: ClassVar[str] = "Epoch"
     steps: tuple[Physical, ...]
     lines: tuple[str, ...] = ()
 

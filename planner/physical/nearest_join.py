@@ -20,7 +20,7 @@ row is one of them or the (k - i + 1)-th next row is, whichever is less distant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
@@ -36,7 +36,6 @@ from dovetail.planner.types.schema import Column, SqlType
 class NearestJoin(Rendered, Physical):
     """Each left row with its nearest right rows; left rows without one stay in a left join."""
 
-    label: ClassVar[str] = "NearestJoin"
     left: Node
     right: Node
     kind: Literal["inner", "left"]
