@@ -34,7 +34,6 @@ def advise(
     *,
     verify: bool = False,
     variables: Mapping[str, str] | None = None,
-    progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Plan the statements in their order; ``verify`` runs the rewritten ones both ways.
 
@@ -44,8 +43,7 @@ def advise(
     start = perf_counter()
     found: list[StatementAdvice] = []
     values = dict(variables or {})
-    for number, statement in enumerate(statements, 1):
-        progress(f"{number}/{len(statements)} {statement.file}")
+    for statement in statements:
         try:
             found.append(_advise(_prepared(statement, values), planner, describe_error, verify=verify))
         except QueryError as error:
