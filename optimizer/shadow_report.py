@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from dovetail.optimizer.statement_log import Record
+from dovetail.planner.errors import plural
 from dovetail.planner.explain.records import Savings
 
 
@@ -92,7 +93,7 @@ class ShadowReport:
         every = (*self.rewritten, *self.others)
         runs = sum(s.runs for s in every)
         failed = sum(bool(s.errors) for s in every)
-        text = f"{len(every):,} statements in {runs:,} runs: {len(self.rewritten):,} can be rewritten"
+        text = f"{plural(len(every), 'statement')} in {plural(runs, 'run')}: {len(self.rewritten):,} can be rewritten"
         text += f", the rewritings of {failed:,} failed" if failed else ""
         took = [r.number("planning_seconds") or 0.0 for s in every for r in s.records]
         if not took:

@@ -302,3 +302,4 @@ def test_a_later_run_that_is_switched_off_hides_no_rewriting() -> None:
     report = ShadowReport.of(lines)
     (statement,) = report.rewritten
     assert (statement.runs, statement.savings.seconds, statement.errors) == (2, 2.0, ("too large",))
+    assert report.summary.startswith("1 statement in 2 runs: 1 can be rewritten, the rewritings of 1 failed. Planning ")
