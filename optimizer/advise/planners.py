@@ -210,7 +210,7 @@ def created_name(plan: Plan) -> str:
     """The name of the view or table that a statement creates; empty if it creates none."""
     if not plan.statement:
         return ""
-    t = tokenize(plan.statement.prefix)
+    t = tokenize(plan.text)  # a prefix alone may end inside brackets: MERGE … USING (
     words = [t[i].word for i in range(len(t))]
     at = next((i for i, word in enumerate(words) if word in ("VIEW", "TABLE")), None)
     if at is None or not {"CREATE", "CACHE"} & set(words[:at]):

@@ -153,6 +153,7 @@ class KeyJoin(Rendered, Physical):
     """A join over the keys of a scheme.
 
     ``named``: the columns of either side that the condition names, as text.  ``hints``: the hints of the query.
+    ``before``: conditions of WHERE on a matched side; a row that they drop needs no matches.
     ``method``: how Spark is to join, where it shall not decide.  ``equal``: columns as text that the condition holds
     equal, left and right, whose equal values have one hash; they are hashed into the bins.
     """
@@ -166,6 +167,7 @@ class KeyJoin(Rendered, Physical):
     named: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     method: Method | None = None
     equal: Pairs = ()
+    before: tuple[Scalar, ...] = ()
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:
@@ -216,6 +218,8 @@ class KeyJoin(Rendered, Physical):
         elif self.matched:
             who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
             lines.append(f"{who} only in {self.scheme.unit} with a match, which the inner join finds first")
+        if self.before:
+            lines[-1] += f", among rows with {conjunction(self.before)}"
         return tuple(lines)
 
     def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:
@@ -226,9 +230,10 @@ class KeyJoin(Rendered, Physical):
         if not self.matched:
             on = [f"{a} = {b}" for a, b in keyed.hashed_with(self.equal)]
             return _join(self.kind, keyed.left, keyed.right, [*on, *keyed.also(_left(keyed)), condition])
-        on = [*(f"{a} = {b}" for a, b in keyed.keys), *keyed.also(_left(keyed)), condition]
+        before = [conjunction(self.before)] if self.before else []
+        on = [*before, *(f"{a} = {b}" for a, b in keyed.keys), *keyed.also(_left(keyed)), condition]
         if self.kind in ("semi", "anti"):  # one match is enough, under whichever key
-            on = [*(f"{a} = {b}" for a, b in keyed.keys), condition]
+            on = [*before, *(f"{a} = {b}" for a, b in keyed.keys), condition]
             inner = _join("semi", keyed.left, keyed.right, on)
             found, equal, _ = self._matches("left", inner, (), names)
             return f"{sides[0]}\n{JOIN_KEYWORDS[self.kind]} {found}\nON {equal}"

@@ -1,20 +1,23 @@
 """Preserved rows of a join over keys whose side is copied: their matches are found first, by an inner join."""
 
 import re
+from contextlib import suppress
 from dataclasses import replace
+from typing import Literal
 
-from dovetail.planner.band.linear import Side
+from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.errors import Place, Refused, Unsupported, a
 from dovetail.planner.expr import ColumnRef, Scalar, sql
 from dovetail.planner.expr.calls import repeated_otherwise
-from dovetail.planner.logical import Join, Project
+from dovetail.planner.logical import Filter, Join
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import UnsafeSpeculation
-from dovetail.rules.analysis.speculation import check_speculation
+from dovetail.rules.analysis.speculation import check_speculation, may_raise
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.decorrelation import check_deterministic
 
 _DISTINGUISHABLE = frozenset(
     "tinyint smallint int bigint decimal boolean date time timestamp timestamp_ntz interval string char varchar binary "
@@ -37,9 +40,10 @@ def with_matches(chosen: KeyJoin, join: Join, place: Place | None, ctx: Context)
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join)
+    before = _before(join, ctx)
     try:
         _check_preserved(join, ctx)
-        _check_guards(chosen, join, ctx)
+        _check_guards(chosen, join, before, ctx)
         named = _named(join, ctx)
     except UnsafeSpeculation as no:
         ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {no.reason}", place)
@@ -47,7 +51,25 @@ def with_matches(chosen: KeyJoin, join: Join, place: Place | None, ctx: Context)
     except Refused as no:
         ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join)
-    return replace(chosen, named=named)
+    return replace(chosen, named=named, before=before)
+
+
+def _before(join: Join, ctx: Context) -> tuple[Scalar, ...]:
+    """The conditions of WHERE on the preserved side: a row that they drop needs no matches.
+
+    None that may raise of a semi or anti join, below which WHERE never reads the rows that the join drops.
+    """
+    preserved = preserved_sides(join.kind)
+    if not isinstance(ctx.above, Filter) or ctx.above.clause != "WHERE" or len(preserved) != 1:
+        return ()
+    scope, found = condition_scope(join, ctx), []
+    for conjunct in ctx.above.condition:
+        with suppress(Refused):
+            check_deterministic(conjunct, scope.volatile_call)
+            safe = join.kind in ("left", "right") or not may_raise(conjunct, scope.type_of, ctx)
+            if safe and _side(conjunct, scope) == preserved[0]:
+                found.append(conjunct)
+    return tuple(found)
 
 
 def _check_preserved(join: Join, ctx: Context) -> None:
@@ -61,16 +83,26 @@ def _check_preserved(join: Join, ctx: Context) -> None:
     check_speculation(own, scope.type_of, ctx)
 
 
-def _check_guards(chosen: KeyJoin, join: Join, ctx: Context) -> None:
-    """Raise ``UnsafeSpeculation`` for a condition that can raise, where one above the join comes before it.
+def _check_guards(chosen: KeyJoin, join: Join, before: tuple[Scalar, ...], ctx: Context) -> None:
+    """Raise ``UnsafeSpeculation`` for a condition that can raise, where WHERE above the join guards it.
 
-    The inner join evaluates it on rows that the condition above leaves out.  The condition that keys are made of is
-    not evaluated where it would raise, since such a row has no key; but of an OR a row may have the key of a branch.
+    The inner join evaluates it on rows that WHERE leaves out, unless it evaluates those conditions ``before``.  The
+    condition that keys are made of is not evaluated where it would raise, since such a row has no key; but of an OR a
+    row may have the key of a branch.
     """
-    if isinstance(ctx.above, Project):
-        return
-    scope, of_keys = condition_scope(join, ctx), chosen.scheme.conjuncts if chosen.scheme.never_raises else ()
+    scope, preserved = condition_scope(join, ctx), preserved_sides(join.kind)
+    above = ctx.above.condition if isinstance(ctx.above, Filter) else ()
+    if all(one in before or _side(one, scope) not in (None, *preserved) for one in above):
+        return  # what reads the other side comes after the join
+    of_keys = chosen.scheme.conjuncts if chosen.scheme.never_raises else ()
     check_speculation((c for c in join.condition if c not in of_keys and not c.plans), scope.type_of, ctx)
+
+
+def _side(conjunct: Scalar, scope: ConditionScope) -> Side | Literal["both"] | None:
+    """The side that a condition reads; None where that is not known."""
+    with suppress(Refused):
+        return scope.side(conjunct.tree)
+    return None
 
 
 def _named(join: Join, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:

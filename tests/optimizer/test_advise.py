@@ -243,6 +243,14 @@ def test_every_statement_is_counted(tmp_path: Path, catalog: Path) -> None:
     assert "6 statements: 1 not planned, 1 not read, 3 unchanged" in done.stdout
 
 
+def test_a_merge_from_a_query_is_planned(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    join = "SELECT e.id FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends"
+    query.write_text(f"MERGE INTO t USING ({join}) u ON t.id = u.id WHEN MATCHED THEN DELETE")
+    (found,) = json.loads(dovetail("advise", query, "--catalog", catalog, "--json").stdout)["statements"]
+    assert found["status"] == "rewritten"
+
+
 def test_a_statement_that_a_hint_switches_off_is_no_problem(tmp_path: Path, catalog: Path) -> None:
     query = tmp_path / "q.sql"
     query.write_text("SELECT /*+ NO_DOVETAIL */ e.id FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends")
