@@ -30,6 +30,7 @@ EXTREMES = "rules/nearest/extremes.py"
 JOIN = "planner/physical/key_join.py"
 KEY_SETS = "planner/physical/key_sets.py"
 KEYS = "planner/keys/key_set.py"
+PRESERVED = "rules/band_join/preserved_rows.py"
 PREFIXES = "planner/keys/prefixes.py"
 MASKS = "planner/keys/masks.py"
 BANDS = "planner/keys/bands.py"
@@ -65,6 +66,13 @@ CACHE_TESTS = "tests/optimizer/test_cached_inputs.py"
 
 FAULTS = (
     Fault("a pair counts under each branch that holds", KEY_SETS, "END = {tag}", "END >= 0", "keys"),
+    Fault(
+        "WHERE of both sides comes before the matches",
+        PRESERVED,
+        " and _side(conjunct, scope) == preserved[0]",
+        "",
+        "keys",
+    ),
     Fault("two arrays meet under each common element", KEY_SETS, "{key} = array_min(", "{key} >= array_min(", "keys"),
     Fault(
         "what an array has twice is two keys",
@@ -194,8 +202,8 @@ FAULTS = (
     Fault(
         "the condition of the user is dropped",
         JOIN,
-        "[*on, *keyed.also(_left(keyed)), condition])\n        on =",
-        "[*on, *keyed.also(_left(keyed))])\n        on =",
+        "[*on, *keyed.also(_left(keyed)), condition])\n        before =",
+        "[*on, *keyed.also(_left(keyed))])\n        before =",
         "band",
     ),
     Fault(

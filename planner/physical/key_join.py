@@ -219,7 +219,7 @@ class KeyJoin(Rendered, Physical):
             who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
             lines.append(f"{who} only in {self.scheme.unit} with a match, which the inner join finds first")
         if self.before:
-            lines[-1] += f", among rows with {conjunction(self.before)}"
+            lines.append(f"matches are looked for among rows with {conjunction(self.before)}")
         return tuple(lines)
 
     def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:

@@ -38,10 +38,10 @@ def sizes_of(sides: tuple[Logical, Logical], ctx: Context) -> Sizes:
     return left, right
 
 
-def where_above(join: BandJoin, ctx: Context) -> Conditions:
+def where_above(join: Node, ctx: Context) -> Conditions:
     """The conditions in WHERE above a join, and above the joins that keep or drop its rows and add no NULLs to them."""
     found: Conditions = ()
-    below: Node = join
+    below = join
     for node in reversed(ctx.ancestors):
         if isinstance(node, Filter) and node.clause == "WHERE":
             found += node.condition

@@ -9,11 +9,12 @@ from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.errors import Place, Refused, Unsupported, a
 from dovetail.planner.expr import ColumnRef, Scalar, sql
 from dovetail.planner.expr.calls import repeated_otherwise
-from dovetail.planner.logical import Filter, Join
+from dovetail.planner.logical import BandJoin, Filter, Join, KeyedJoin
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import UnsafeSpeculation
+from dovetail.rules.analysis.sizes import Conditions, where_above
 from dovetail.rules.analysis.speculation import check_speculation, may_raise
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
@@ -29,21 +30,23 @@ _NOT_DISTINGUISHABLE = re.compile(
 )
 
 
-def with_matches(chosen: KeyJoin, join: Join, place: Place | None, ctx: Context) -> Physical:
+def with_matches(chosen: KeyJoin, keyed: BandJoin | KeyedJoin, place: Place | None, ctx: Context) -> Physical:
     """The join with columns that identify the matches of preserved rows; Spark's own join if that is impossible.
 
-    ``join``: the join as written.  ``place``: of the condition that the keys are made of.
+    ``place``: of the condition that the keys are made of.
     """
+    join = keyed.plain
     side = " and ".join(chosen.matched)
     keeps = f"{a(join.kind)} join must keep each {side} row once, and {chosen.scheme.unit} copy them"
     reason = ctx.nonrepeatable_reason(join.left, join.right)
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join)
-    before = _before(join, ctx)
+    where = where_above(keyed, ctx)
+    before = _before(join, where, ctx)
     try:
         _check_preserved(join, ctx)
-        _check_guards(chosen, join, before, ctx)
+        _check_guards(chosen, join, (where, before), ctx)
         named = _named(join, ctx)
     except UnsafeSpeculation as no:
         ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {no.reason}", place)
@@ -54,19 +57,20 @@ def with_matches(chosen: KeyJoin, join: Join, place: Place | None, ctx: Context)
     return replace(chosen, named=named, before=before)
 
 
-def _before(join: Join, ctx: Context) -> tuple[Scalar, ...]:
+def _before(join: Join, where: Conditions, ctx: Context) -> Conditions:
     """The conditions of WHERE on the preserved side: a row that they drop needs no matches.
 
-    None that may raise of a semi or anti join, below which WHERE never reads the rows that the join drops.
+    None that may raise, unless WHERE reads all preserved rows.
     """
     preserved = preserved_sides(join.kind)
-    if not isinstance(ctx.above, Filter) or ctx.above.clause != "WHERE" or len(preserved) != 1:
+    if len(preserved) != 1:
         return ()
     scope, found = condition_scope(join, ctx), []
-    for conjunct in ctx.above.condition:
+    reads_all = join.kind in ("left", "right") and isinstance(ctx.above, Filter)
+    for conjunct in where:
         with suppress(Refused):
             check_deterministic(conjunct, scope.volatile_call)
-            safe = join.kind in ("left", "right") or not may_raise(conjunct, scope.type_of, ctx)
+            safe = reads_all or not may_raise(conjunct, scope.type_of, ctx)
             if safe and _side(conjunct, scope) == preserved[0]:
                 found.append(conjunct)
     return tuple(found)
@@ -83,16 +87,16 @@ def _check_preserved(join: Join, ctx: Context) -> None:
     check_speculation(own, scope.type_of, ctx)
 
 
-def _check_guards(chosen: KeyJoin, join: Join, before: tuple[Scalar, ...], ctx: Context) -> None:
+def _check_guards(chosen: KeyJoin, join: Join, above: tuple[Conditions, Conditions], ctx: Context) -> None:
     """Raise ``UnsafeSpeculation`` for a condition that can raise, where WHERE above the join guards it.
 
-    The inner join evaluates it on rows that WHERE leaves out, unless it evaluates those conditions ``before``.  The
+    ``above``: the conditions of WHERE, and those of them that the inner join evaluates before its own.  The
     condition that keys are made of is not evaluated where it would raise, since such a row has no key; but of an OR a
     row may have the key of a branch.
     """
     scope, preserved = condition_scope(join, ctx), preserved_sides(join.kind)
-    above = ctx.above.condition if isinstance(ctx.above, Filter) else ()
-    if all(one in before or _side(one, scope) not in (None, *preserved) for one in above):
+    where, before = above
+    if all(one in before or _side(one, scope) not in (None, *preserved) for one in where):
         return  # what reads the other side comes after the join
     of_keys = chosen.scheme.conjuncts if chosen.scheme.never_raises else ()
     check_speculation((c for c in join.condition if c not in of_keys and not c.plans), scope.type_of, ctx)

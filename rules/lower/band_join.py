@@ -60,7 +60,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), _own_join(join, left, right, ctx))
     chosen = KeyJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
-        return with_matches(chosen, join.plain, join.band.conjuncts[0].place, ctx)
+        return with_matches(chosen, join, join.band.conjuncts[0].place, ctx)
     if not large:
         return chosen
     build = side_to_hash(join.kind, best.sizes, ctx)

@@ -48,7 +48,7 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     ctx.choose(found, *(other for other in candidates if other is not found), own)
     scheme = schemes[best]
     chosen = KeyJoin(join.left, join.right, join.kind, KeySets((scheme,)), join.condition)
-    return with_matches(chosen, join.plain, scheme.conjuncts[0].place, ctx) if chosen.matched else chosen
+    return with_matches(chosen, join, scheme.conjuncts[0].place, ctx) if chosen.matched else chosen
 
 
 def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:
