@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
-from dovetail.planner.conditions.compared import compared
+from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.errors import ReasonCode
 from dovetail.planner.explain.records import Declined
-from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.expr import Scalar, column_ref, columns_in, without_parentheses
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Opaque, Pipeline, Scan
 from dovetail.planner.tree import Node
@@ -84,13 +84,24 @@ def _equates(join: Join, where: tuple[Scalar, ...]) -> bool:
 
 
 def _is_equality(conjunct: Scalar) -> bool:
-    """Whether a conjunct is an equality, or has one beside AND; an equality in CASE, in a call or behind OR is none."""
+    """Whether Spark may join on a conjunct: an equality of two sides, alone or beside AND, as far as its names show."""
     tree = None if conjunct.plans else conjunct.known
     if tree is None:
         return may_equal(conjunct)
     tree = without_parentheses(tree)
     parts = tree.flatten() if isinstance(tree, exp.And) else (tree,)
-    return any((found := compared(part)) and found.equal for part in parts)  # type: ignore[arg-type]
+    return any((found := compared(part)) and found.equal and _separates(found) for part in parts)  # type: ignore[arg-type]
+
+
+def _separates(comparison: Comparison) -> bool:
+    """Whether both operands read columns, and no relation is read by both."""
+    left, right = (set(map(_qualifier, columns_in(one))) for one in comparison.operands)
+    return bool(left and right) and left.isdisjoint(right - {""})
+
+
+def _qualifier(column: exp.Expression) -> str:
+    first, *others = column_ref(column).parts
+    return first.casefold() if others else ""
 
 
 def _compares_relations(conjunct: Scalar) -> bool:
