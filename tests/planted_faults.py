@@ -294,8 +294,8 @@ FAULTS = (
     Fault(
         "a filter is dropped where another is carried in",
         CARRIED,
-        "(*block.condition, bound.substitute(inside))",
-        "(bound.substitute(inside),)",
+        "(*block.condition, moved)",
+        "(moved,)",
         "normalize",
     ),
     Fault(

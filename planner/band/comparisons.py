@@ -26,9 +26,14 @@ class EndlessComparison(NamedTuple):
     others: tuple[exp.Expression, ...] = ()
 
 
+def orders(conjunct: Scalar) -> bool:
+    """Whether a conjunct may compare by order, by its text alone."""
+    return any(mark in conjunct.text for mark in "<>") or "between" in conjunct.text.lower()
+
+
 def looks_like_band(conjunct: Scalar) -> bool:
     """Whether a conjunct compares by order and so may belong to a band; cheap, and never looks anything up."""
-    if not any(mark in conjunct.text for mark in "<>") and "between" not in conjunct.text.lower():
+    if not orders(conjunct):
         return False
     try:
         compares = any(True for _ in comparisons(conjunct.tree)) or endless_comparison(conjunct.tree)

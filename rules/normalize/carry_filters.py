@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dovetail.planner.band.comparisons import looks_like_band
+from sqlglot import exp
+
+from dovetail.planner.band.comparisons import looks_like_band, orders
+from dovetail.planner.band.interval_sql import grouped
 from dovetail.planner.errors import Refused, Unsupported
-from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.expr.calls import volatile
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Project, Scan
 from dovetail.planner.sql.scope import BoundColumn
 from dovetail.rules.context import Context
-from dovetail.rules.query.decorrelation import check_deterministic, why_not_simple
+from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import INNER, read_from_items
 from dovetail.rules.query.query_block import QueryBlock, move_conjuncts, read_block, where
 from dovetail.rules.query.subquery_columns import columns_inside, over_subquery
 from dovetail.rules.rule import rule
+
+_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
 
 
 @rule(Filter, streams="one")
@@ -21,19 +27,17 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
     """Push a WHERE condition into the subquery or CTE that joins the relations whose columns it compares.
 
     Spark does this as well, but later; the rules need to see the band at its join now.  Only a condition that could
-    be a band moves, and only where the subquery returns the columns unchanged.
+    be a band moves.  A column may be an expression inside: ``(SELECT abs(a.x - b.x) AS gap FROM a, b) WHERE gap < 5``.
     """
-    if node.clause != "WHERE" or not any(map(looks_like_band, node.condition)):
+    place = next((c.place for c in node.condition if orders(c)), None)
+    if node.clause != "WHERE" or place is None:
         return None
     relations = read_from_items(node.child, INNER).relations
     if len(relations) == 1 and _pairs_and_more(relations[0]):
-        place = next(c.place for c in node.condition if looks_like_band(c))
         return ctx.decline("the subquery does more than join, so the condition stays above it", place)
     if not any(_joined(relation, ctx) for relation in relations):
         return None
-    return move_conjuncts(
-        node.child, node.condition, lambda c, tree: _carried(c, tree, ctx) if looks_like_band(c) else None
-    )
+    return move_conjuncts(node.child, node.condition, lambda c, tree: _carried(c, tree, ctx) if orders(c) else None)
 
 
 def _pairs_and_more(relation: Logical) -> bool:
@@ -41,7 +45,15 @@ def _pairs_and_more(relation: Logical) -> bool:
     block = read_block(relation.query) if isinstance(relation, Derived) and not relation.lateral else None
     if block is None or not isinstance(block.tree, Join) or block.tree.kind != "cross" or block.condition:
         return False
-    return bool(block.clauses) or any("(" in item.text for item in block.project.items)
+    return bool(block.clauses) or not all(map(_is_of_one_row, block.project.items))
+
+
+def _is_of_one_row(item: Scalar) -> bool:
+    """Whether an item of a select list is computed from one row, and is the same wherever it is computed."""
+    tree = item.tree.unalias()
+    return not item.plans and (
+        is_star(tree) or not (volatile(tree) or tree.find(exp.Window, exp.AggFunc, *_GENERATORS))
+    )
 
 
 def _joined(relation: Logical, ctx: Context) -> QueryBlock | None:
@@ -55,10 +67,9 @@ def _joined(relation: Logical, ctx: Context) -> QueryBlock | None:
     if not isinstance(block.tree, Join) or block.tree.kind not in ("inner", "cross"):
         return None
     try:
-        simple = all(not item.plans and not why_not_simple(item.tree) for item in block.project.items)
+        return block if all(map(_is_of_one_row, block.project.items)) else None
     except Unsupported:
         return None
-    return block if simple else None
 
 
 def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
@@ -74,12 +85,15 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         block = _joined(relation, ctx)
         if block is None:
             return None
-        shown = columns_inside(block, scope.sources[at], ctx)
+        shown = columns_inside(block, scope.sources[at], ctx, computed=True)
 
         def inside(found: BoundColumn) -> str:
-            return ".".join((shown[ctx.names.fold(found.column.name)], *map(quote, found.column.field)))
+            return ".".join((grouped(shown[ctx.names.fold(found.column.name)]), *map(quote, found.column.field)))
 
-        inner = block.over(where(block.tree, (*block.condition, bound.substitute(inside))))
+        moved = bound.substitute(inside)
+        if not looks_like_band(moved):
+            return None
+        inner = block.over(where(block.tree, (*block.condition, moved)))
     except (Refused, KeyError):
         return None
     return from_items.rebuilt({at: over_subquery(relation, inner, ctx)}, lambda c: c, keeps_on=True)[0]
