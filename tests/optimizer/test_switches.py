@@ -17,6 +17,7 @@ QUERY = "SELECT p.x  FROM p JOIN i\n ON p.x BETWEEN i.lo AND i.hi -- as written"
 HINTS = (
     "SELECT /*+ NO_DOVETAIL */ p.x FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi",
     "SELECT /*+ BROADCAST(p), no_dovetail */ p.x FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi",
+    "SELECT /*+ BROADCAST(i) */ /*+ NO_DOVETAIL */ p.x FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi",
     "SELECT x FROM (SELECT /*+ NO_DOVETAIL */ p.x FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi)",
     "WITH r AS (SELECT /*+ NO_DOVETAIL */ p.x FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi) SELECT * FROM r",
 )
