@@ -113,6 +113,10 @@ _ROWS_BY_GRAMMAR = (
 )
 
 
+GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
+"""Functions that make several rows of one."""
+
+
 def unknown(tree: exp.Expr) -> exp.Expr | None:
     """Return the first call that is not a known row function, aggregate or window function of Spark.
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import BandJoin, Filter, Join, Limit, Logical, Project
+from dovetail.planner.logical import BandJoin, Filter, Join, KeyedJoin, Limit, Logical, Project
 from dovetail.planner.logical.nearest_join import Nearest
 from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
@@ -45,10 +45,17 @@ def where_above(join: Node, ctx: Context) -> Conditions:
     for node in reversed(ctx.ancestors):
         if isinstance(node, Filter) and node.clause == "WHERE":
             found += node.condition
-        elif not isinstance(node, Join | BandJoin) or node.kind not in (*_BOTH, *(_LEFT if below is node.left else ())):
+        elif not _filters(node, below):
             break
         below = node
     return found
+
+
+def _filters(node: Node, below: Node) -> bool:
+    """Whether WHERE above a join filters one of its sides as well."""
+    if not isinstance(node, Join | BandJoin | KeyedJoin):
+        return False
+    return node.kind in _BOTH or (node.kind in _LEFT and below is node.left)
 
 
 def limit_above(ctx: Context) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from dovetail.planner.errors import Refused, Unsupported
-from dovetail.planner.expr.calls import unknown, volatile
+from dovetail.planner.expr.calls import GENERATORS, unknown, volatile
 from dovetail.planner.logical import (
     Aggregate,
     Derived,
@@ -40,7 +40,6 @@ Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is un
 _NONE: Unique = frozenset()
 _ONE_ROW: Unique = frozenset((frozenset(),))
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
-_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
 
 
 def unique_keys(relation: Node, ctx: Context, *, nulls: bool = False) -> Unique:
@@ -120,7 +119,7 @@ class _Keys:
 
     def block(self, project: Project) -> Unique:
         """Return the keys of one SELECT.  Raises ``Refused``, ``Unsupported`` if its columns are unknown."""
-        if any(i.plans or i.tree.find(*_GENERATORS) or unknown(i.tree) for i in project.items):
+        if any(i.plans or i.tree.find(*GENERATORS) or unknown(i.tree) for i in project.items):
             return _NONE
         block = read_block(project)
         scope = Scope.of(self.names, *([block.tree] if block else ()))

@@ -3,13 +3,14 @@
 import re
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from typing import Literal
 
 from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.errors import Place, Refused, Unsupported, a
 from dovetail.planner.expr import ColumnRef, Scalar, sql
 from dovetail.planner.expr.calls import repeated_otherwise
-from dovetail.planner.logical import BandJoin, Filter, Join, KeyedJoin
+from dovetail.planner.logical import BandJoin, Filter, Join, KeyedJoin, Project
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.types.schema import SqlType
@@ -42,11 +43,10 @@ def with_matches(chosen: KeyJoin, keyed: BandJoin | KeyedJoin, place: Place | No
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join)
-    where = where_above(keyed, ctx)
-    before = _before(join, where, ctx)
+    before = _before(join, where_above(keyed, ctx), ctx)
     try:
         _check_preserved(join, ctx)
-        _check_guards(chosen, join, (where, before), ctx)
+        _check_guards(chosen, join, before, ctx)
         named = _named(join, ctx)
     except UnsafeSpeculation as no:
         ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {no.reason}", place)
@@ -87,15 +87,16 @@ def _check_preserved(join: Join, ctx: Context) -> None:
     check_speculation(own, scope.type_of, ctx)
 
 
-def _check_guards(chosen: KeyJoin, join: Join, above: tuple[Conditions, Conditions], ctx: Context) -> None:
+def _check_guards(chosen: KeyJoin, join: Join, before: Conditions, ctx: Context) -> None:
     """Raise ``UnsafeSpeculation`` for a condition that can raise, where WHERE above the join guards it.
 
-    ``above``: the conditions of WHERE, and those of them that the inner join evaluates before its own.  The
+    The inner join evaluates the conditions ``before`` its own, and so reads none of the rows that they drop.  The
     condition that keys are made of is not evaluated where it would raise, since such a row has no key; but of an OR a
     row may have the key of a branch.
     """
     scope, preserved = condition_scope(join, ctx), preserved_sides(join.kind)
-    where, before = above
+    block = takewhile(lambda node: not isinstance(node, Project), reversed(ctx.ancestors))
+    where = (one for node in block if isinstance(node, Filter) and node.clause == "WHERE" for one in node.condition)
     if all(one in before or _side(one, scope) not in (None, *preserved) for one in where):
         return  # what reads the other side comes after the join
     of_keys = chosen.scheme.conjuncts if chosen.scheme.never_raises else ()

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, quote, sql, without_parentheses
-from dovetail.planner.expr.calls import unknown
+from dovetail.planner.expr.calls import GENERATORS, unknown
 from dovetail.planner.logical import Derived, Join, Logical
 from dovetail.planner.logical.nearest_join import NearestJoin
 from dovetail.planner.sql.names import Source
@@ -25,8 +25,6 @@ from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import bare
 from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.query.subquery_columns import columns_inside
-
-_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)  # make several rows of one version
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def _windowed_block(relation: Logical, ctx: Context) -> QueryBlock | None:
 
 
 def _is_of_one_row(item: Scalar) -> bool:
-    return not (item.plans or item.tree.find(*_GENERATORS) or (not is_star(item.tree) and unknown(item.tree)))
+    return not (item.plans or item.tree.find(*GENERATORS) or (not is_star(item.tree) and unknown(item.tree)))
 
 
 def nearest_version(

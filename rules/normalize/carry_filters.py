@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band, orders
-from dovetail.planner.band.interval_sql import grouped
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, is_star, quote
-from dovetail.planner.expr.calls import volatile
+from dovetail.planner.expr.calls import GENERATORS, volatile
+from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Project, Scan
 from dovetail.planner.sql.scope import BoundColumn
 from dovetail.rules.context import Context
@@ -18,8 +18,6 @@ from dovetail.rules.query.from_items import INNER, read_from_items
 from dovetail.rules.query.query_block import QueryBlock, move_conjuncts, read_block, where
 from dovetail.rules.query.subquery_columns import columns_inside, over_subquery
 from dovetail.rules.rule import rule
-
-_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
 
 
 @rule(Filter, streams="one")
@@ -51,9 +49,7 @@ def _pairs_and_more(relation: Logical) -> bool:
 def _is_of_one_row(item: Scalar) -> bool:
     """Whether an item of a select list is computed from one row, and is the same wherever it is computed."""
     tree = item.tree.unalias()
-    return not item.plans and (
-        is_star(tree) or not (volatile(tree) or tree.find(exp.Window, exp.AggFunc, *_GENERATORS))
-    )
+    return not item.plans and (is_star(tree) or not (volatile(tree) or tree.find(exp.Window, exp.AggFunc, *GENERATORS)))
 
 
 def _joined(relation: Logical, ctx: Context) -> QueryBlock | None:
@@ -88,10 +84,10 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         shown = columns_inside(block, scope.sources[at], ctx, computed=True)
 
         def inside(found: BoundColumn) -> str:
-            return ".".join((grouped(shown[ctx.names.fold(found.column.name)]), *map(quote, found.column.field)))
+            return ".".join((operand(shown[ctx.names.fold(found.column.name)]), *map(quote, found.column.field)))
 
         moved = bound.substitute(inside)
-        if not looks_like_band(moved):
+        if not looks_like_band(moved) or len(ctx.scope(block.tree).bind(moved).relations) < 2:
             return None
         inner = block.over(where(block.tree, (*block.condition, moved)))
     except (Refused, KeyError):
