@@ -6,13 +6,9 @@ They are for a job that must run tonight: the text goes to Spark unchanged, and 
 from __future__ import annotations
 
 import os
-import re
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dovetail.planner.errors import Unsupported
 from dovetail.planner.explain.records import Declined
-from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.hints.blocks import NO_DOVETAIL, hints_in
 
 if TYPE_CHECKING:
@@ -23,8 +19,6 @@ if TYPE_CHECKING:
 ENVIRONMENT = "DOVETAIL"
 SETTING = "spark.dovetail.enabled"
 _OFF = ("off", "false", "0", "no")
-# sqlglot takes a hint behind another one for a comment.
-_BEHIND_A_HINT = re.compile(rf"\*/\s*/\*\+\s*{NO_DOVETAIL}\b", re.IGNORECASE)
 
 
 def find_switch(text: str, options: Options, session: SparkSession | None = None) -> Declined | None:
@@ -39,14 +33,9 @@ def find_switch(text: str, options: Options, session: SparkSession | None = None
         return _declined(f"the session setting {SETTING}={setting} switches Dovetail off; set it to true to plan again")
     if NO_DOVETAIL not in text.upper():
         return None
-    place = next((hint.place for hint in hints_in(text) if hint.name == NO_DOVETAIL), None)
-    if place is None:
-        behind = _BEHIND_A_HINT.search(text)
-        if behind is None:
-            return None
-        with suppress(Unsupported):
-            place = tokenize(text).place(behind.start())
-    return Declined("switch", f"the hint {NO_DOVETAIL} leaves the statement to Spark", place)
+    hints = (hint for hint in hints_in(text) if hint.name == NO_DOVETAIL)
+    reason = f"the hint {NO_DOVETAIL} leaves the statement to Spark"
+    return next((Declined("switch", reason, hint.place) for hint in hints), None)
 
 
 def _declined(reason: str) -> Declined:

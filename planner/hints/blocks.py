@@ -113,8 +113,9 @@ def hints_in(text: str) -> tuple[Hint, ...]:
         t = tokenize(text)
     except Unsupported:
         return ()
-    blocks = (Scalar(x.text, (), t.place(x.start)) for x in t.items if text.startswith("/*+", x.start))
-    return tuple(h for block in blocks for h in read_hints(block))
+    ends = (*(x.start for x in t.items[1:]), len(text))  # behind a block, sqlglot takes another one for a comment
+    spans = ((x.start, end) for x, end in zip(t.items, ends, strict=True) if text.startswith("/*+", x.start))
+    return tuple(hint for lo, hi in spans for hint in read_hints(Scalar(text[lo:hi], (), t.place(lo))))
 
 
 def without(block: Scalar | None, name: str) -> Scalar | None:
