@@ -6,7 +6,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import metadata
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -40,8 +40,8 @@ _HAS_NOT = (
 )
 _NAMED = "Names, texts and numbers of the statement are as you wrote them; `--anonymize` hashes names and texts."
 _HASHED = (
-    "Names and texts are replaced by hashes, whose key is not kept; comments are left out. Numbers, dates, times and "
-    "names of one letter are as you wrote them."
+    "Names and texts, those of views as well, are replaced by hashes, whose key is not kept; comments are left out. "
+    "Words of SQL, numbers of the statement, short numbers of views, dates, times and names of one letter stay."
 )
 
 
@@ -65,7 +65,10 @@ def build_report(
     written = _sections(plan, columns, verified, defaults or Options())
     sections = [(title, mask_secrets(text)) for title, text in written if text]
     if anonymize:
-        names = Anonymizer(plan.text, columns)
+        names = Anonymizer(columns)
+        for title, text in [(_WRITTEN, plan.text), *sections]:
+            add = names.add_sql if title in _SQL else names.add_plan if title in _PLANS else names.add_prose
+            add(text)
         sections = [
             (title, text if title in _NAMELESS else names.replace(text, sql=title in _SQL)) for title, text in sections
         ]
@@ -89,6 +92,7 @@ def issue_tracker() -> str:
 
 _WRITTEN, _REWRITTEN = "Statement as written", "Statement that Spark runs"
 _SQL = (_WRITTEN, _REWRITTEN)
+_PLANS = ("Spark's analyzed plan, as written", "Spark's analyzed plan, rewritten")
 _NAMELESS = ("Versions", "Settings", "Seconds of planning")
 
 
@@ -107,8 +111,9 @@ def _sections(
     yield _WRITTEN, plan.text
     yield _REWRITTEN, plan.sql() if plan.rewritten else "as written"
     yield "Rules", plan.explain("trace")
-    yield "Spark's analyzed plan, as written", _analyzed(plan, plan.query)
-    yield "Spark's analyzed plan, rewritten", _analyzed(plan, plan.rewritten_query) if plan.rewritten else ""
+    written, rewritten = _PLANS
+    yield written, _analyzed(plan, plan.query)
+    yield rewritten, _analyzed(plan, plan.rewritten_query) if plan.rewritten else ""
     yield "Choices by cost", "\n".join(plan.choices)
     times = {**plan.timings, **{f"rule {name}": took for name, took in plan.trace.seconds.items() if took > 1e-3}}
     yield "Seconds of planning", _lines({name: f"{took:.4f}" for name, took in times.items()})
@@ -167,7 +172,7 @@ def _analyzed(plan: Plan, query: str) -> str:
 
 
 def _verified(verified: Verification) -> Iterator[str]:
-    yield str(verified)
+    yield str(replace(verified, differences=()))
     if verified.runs is None:
         return
     for heading, run in (("as written", verified.runs.written), ("rewritten", verified.runs.rewritten)):

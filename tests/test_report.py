@@ -11,6 +11,13 @@ import pytest
 from command_line import dovetail
 from dovetail import Optimizer, Options
 from dovetail.executor.connectors.masking import mask_secrets
+from dovetail.optimizer.advise.planners import OfflinePlanner
+from dovetail.optimizer.anonymize import Anonymizer
+from dovetail.optimizer.report import build_report
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify_differences import RowDifference
+from dovetail.planner.catalog import Settings
+from dovetail.planner.offline_catalog.catalog import CatalogFile
 
 CATALOG = """
 [tables."shop.events"]
@@ -81,6 +88,60 @@ def test_a_report_on_a_session(spark: Any) -> None:
     assert "secret_points" not in plan.report(anonymize=True)
     arguments = opt.plan("SELECT * FROM secret_points WHERE id = :number", {"number": 4711})
     assert "4711" not in arguments.report()
+
+
+PLAN = """\
+n: bigint, name: string
+Project [n#70L, name#71]
++- Join LeftOuter, ((x#1L >= cast(position#2 as bigint)) AND (mail#3 = Bob Smith (Filter 12345678, 4242)))
+   :- SubqueryAlias ev
+   :  +- View (`shop`.`recent`, [n#70L, name#71])
+   :     +- Project [x#1L AS n#70L, unmask(mail#3)#90 AS name#71, date_trunc(DAY, t#6, Some(UTC)) AS d#7]
+   :        +- Filter (mail#3 = Zoë + 4711, where 86400000 < x#1L)
+   :           +- Relation spark_catalog.shop.user[x#1L,mail#3,... 7 more fields] parquet
+   +- Aggregate [position#2], [position#2, first(e#8, false) AS version#9]
+"""
+
+
+def test_every_word_of_an_analyzed_plan_is_hashed_unless_it_is_one_of_sparks() -> None:
+    names = Anonymizer({})
+    names.add_sql("SELECT * FROM ev WHERE n > 86400000")
+    names.add_plan(PLAN)
+    shown = names.replace(PLAN)
+    words = re.findall(r"\w\w+|\d", re.sub(r"n[0-9a-f]{8}|#\d+L?", "", shown))
+    assert set(words) == set(
+        "AND AS Aggregate DAY Join LeftOuter Project Relation Some SubqueryAlias UTC View as bigint cast 7 4242 4711 "
+        "86400000 date_trunc false fields first more parquet spark_catalog string where Filter".split()
+    )
+    assert shown.count("#70L") == 3
+    prose = names.replace("mail and Zoë, the position of version, user in shop")
+    assert re.findall(r"[^\W\d]\w*", re.sub(r"n[0-9a-f]{8}", "", prose)) == ["and", "the", "of", "in"]
+
+
+def test_an_anonymized_report_on_a_view(spark: Any) -> None:
+    session = spark.newSession()
+    session.sql("SELECT id, id * 2 AS pay, 'Emma Stone' AS owner FROM range(50)").createOrReplaceTempView("staff")
+    session.sql(
+        "CREATE OR REPLACE TEMP VIEW rich AS SELECT id, pay AS salary, upper(owner) AS boss FROM staff "
+        "WHERE owner <> 'Bob of 555-123456' AND pay < 98765432"
+    )
+    text = Optimizer(session, Options(force=True)).plan(
+        "SELECT a.id FROM rich a JOIN rich b ON a.salary BETWEEN b.salary - 12345 AND b.salary + 12345"
+    ).report(anonymize=True)  # fmt: skip
+    shown = text[text.index("## Columns") :]
+    for name in "pay salary owner boss Emma Stone staff rich Bob 123456 98765432".split():
+        assert not re.search(rf"(?i)(?<![a-z]){name}(?![a-z])", shown), name
+    assert "12345" in shown
+    assert "SubqueryAlias n" in shown
+
+
+def test_a_report_has_no_rows_that_differ() -> None:
+    row = RowDifference(("Emma",), None)
+    verified = Verification(False, 7, 1, 0, True, columns=("name",), differences=(row,))
+    planner = OfflinePlanner(CatalogFile(Path("none.toml"), Settings(), ()), Options())
+    text = build_report(planner.explained("SELECT 1"), verified=verified)
+    assert "different: 1 row missing" in text
+    assert "Emma" not in text
 
 
 @pytest.mark.parametrize(
