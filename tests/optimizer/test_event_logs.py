@@ -364,7 +364,7 @@ def test_the_stages_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
 def test_named_statements_are_compared_before_and_after(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prefix = "org.apache.spark.sql.execution.ui."
     lines: list[dict[str, object]] = [{"Event": "SparkListenerLogStart", "Spark Version": "4.3.0"}]
-    runs = [
+    runs: list[tuple[str, list[str], int, int]] = [
         ("Dovetail: as written, 8a3f2c11 · nightly, all", [], 1, 9_000),
         ("Dovetail: as written, 8a3f2c11", [], 2, 11_000),
         ("Dovetail: as written, 8a3f2c11", [], 2, 10_000),  # a part of the one before
@@ -372,27 +372,35 @@ def test_named_statements_are_compared_before_and_after(tmp_path: Path, capsys: 
         ("SQL on Spark Connect", ["SparkConnect_SessionTag_User__Session_1-2_Tag_Dovetail-band_join-00ff00ff"], 5, 500),
         ("Dovetail plans a query", ["dovetail-planning-1"], 6, 500),
         ("Dovetail: soon, the warehouse", [], 7, 500),
+        ("Dovetail: band_join, nearest, 8a3f2c11", [], 8, 100),
+        ("Dovetail: as written, 11ff11ff", [], 9, 3_000),
+        ("Dovetail: band_join, 11ff11ff", [], 10, 100),
     ]
+    failed = (8, 10)
     for number, (description, tags, root, took) in enumerate(runs, 1):
         start = {"executionId": number, "rootExecutionId": root, "description": description, "time": 1_000}
         start |= {"physicalPlanDescription": "", "sparkPlanInfo": {}, "jobTags": tags}
         lines.append({"Event": f"{prefix}SparkListenerSQLExecutionStart"} | start)
         end = {"Event": f"{prefix}SparkListenerSQLExecutionEnd", "executionId": number, "time": 1_000 + took}
+        end["errorMessage"] = "[DIVIDE_BY_ZERO] Division by zero." if number in failed else ""
         lines.append(end)
     log = tmp_path / "app-1"
     log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert run(log) == 0
     printed = capsys.readouterr().out
     assert (
-        "Statement 8a3f2c11: 10 s as written (2 runs), 2.0 s rewritten by band_join, nearest (1 run): 5.0 times as fast"
-        in printed
-    )
+        "Statement 8a3f2c11: 10 s as written (2 runs), 2.0 s rewritten by band_join, nearest (1 run, 1 failed): "
+        "5.0 times as fast\n"
+    ) in printed
+    assert "Statement 11ff11ff: 3.0 s as written (1 run), rewritten by band_join 1 run failed\n" in printed
     assert "Statement 00ff00ff: 500 ms rewritten by band_join (1 run)\n" in printed
-    assert printed.count("Statement ") == 2
+    assert printed.count("Statement ") == 3
     assert run(log, json=True) == 0
     assert json.loads(capsys.readouterr().out)["statements"][0] == {
         "statement": "8a3f2c11",
         "rules": "band_join, nearest",
         "seconds_as_written": [9.0, 11.0],
         "seconds_rewritten": [2.0],
+        "failed_as_written": 0,
+        "failed_rewritten": 1,
     }

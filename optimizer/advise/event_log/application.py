@@ -172,9 +172,10 @@ class Application:
             self._resolve(next(iter(self._open)))
 
     def _execution_end(self, line: bytes) -> None:
-        self._resolve(int(_first(_EXECUTION, line)), whole(_object(json.loads(line)).get("time")))
+        event = _object(json.loads(line))  # an execution that ended well has an empty message
+        self._resolve(int(_first(_EXECUTION, line)), whole(event.get("time")), failed=bool(event.get("errorMessage")))
 
-    def _resolve(self, number: int, end: int | None = None) -> None:
+    def _resolve(self, number: int, end: int | None = None, *, failed: bool = False) -> None:
         """Read the joins of the last plan of an execution, and the name of its statement; forget the plan."""
         execution = self._open.pop(number, None)
         if execution is None:
@@ -188,7 +189,7 @@ class Application:
             description = name.own
             begin, root = whole(start.get("time")), start.get("rootExecutionId")
             if begin is not None and end is not None and root in (None, number):  # others are parts of one
-                self.runs.append(NamedRun(name, (end - begin) / 1000))
+                self.runs.append(NamedRun(name, (end - begin) / 1000, failed))
         plan = read_plan(last.get("sparkPlanInfo"))
         for candidate in candidates(plan, number) if plan else ():
             # a cached plan, or the plan of a command, is logged with each execution that shows it

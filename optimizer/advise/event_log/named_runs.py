@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
@@ -36,6 +37,7 @@ class NamedRun:
 
     name: StatementName
     seconds: float
+    failed: bool = False
 
     @property
     def is_rewritten(self) -> bool:
@@ -45,16 +47,18 @@ class NamedRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The runs of one statement, as written and rewritten."""
+    """The seconds of the runs of one statement, as written and rewritten, without the number of runs that failed."""
 
     hash: str
     rules: str
     written: tuple[float, ...]
     rewritten: tuple[float, ...]
+    failed_written: int = 0
+    failed_rewritten: int = 0
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast the rewriting is, by the medians; None if one of both has not run."""
+        """How many times as fast the rewriting is, by the medians; None if one of both has not ended well."""
         if not self.written or not self.rewritten:
             return None
         return median(self.written) / max(median(self.rewritten), 0.001)
@@ -66,6 +70,8 @@ class Comparison:
             "rules": self.rules,
             "seconds_as_written": list(self.written),
             "seconds_rewritten": list(self.rewritten),
+            "failed_as_written": self.failed_written,
+            "failed_rewritten": self.failed_rewritten,
         }
 
 
@@ -77,6 +83,8 @@ def compare_runs(runs: Iterable[NamedRun]) -> list[Comparison]:
     found = []
     for hash_, group in groups.items():
         rules = next((run.name.rules for run in group if run.is_rewritten), "")
-        sides = (tuple(r.seconds for r in group if r.is_rewritten is side) for side in (False, True))
-        found.append(Comparison(hash_, rules, *sides))
+        good = [run for run in group if not run.failed]
+        written, rewritten = (tuple(r.seconds for r in good if r.is_rewritten is side) for side in (False, True))
+        failed = Counter(run.is_rewritten for run in group if run.failed)
+        found.append(Comparison(hash_, rules, written, rewritten, failed[False], failed[True]))
     return sorted(found, key=lambda one: -sum(one.written + one.rewritten))

@@ -79,10 +79,20 @@ def _comparisons(apps: Sequence[AppSummary]) -> list[Comparison]:
 
 def _compared(one: Comparison) -> str:
     """The runs of a statement that Dovetail has named, in one line."""
-    sides = ((one.written, "as written"), (one.rewritten, f"rewritten by {one.rules}"))
-    runs = (f"{terminal.format_seconds(median(s))} {how} ({_count(len(s), 'run')})" for s, how in sides if s)
+    sides = (
+        _describe_side(one.written, one.failed_written, "as written"),
+        _describe_side(one.rewritten, one.failed_rewritten, f"rewritten by {one.rules}"),
+    )
     ratio = f": {one.ratio:.1f} times as fast" if one.ratio is not None else ""
-    return f"Statement {one.hash}: {', '.join(runs)}{ratio}"
+    return f"Statement {one.hash}: {', '.join(filter(None, sides))}{ratio}"
+
+
+def _describe_side(seconds: tuple[float, ...], failed: int, how: str) -> str:
+    """The median and the number of the runs, and how many more failed; nothing without any."""
+    if not seconds:
+        return f"{how} {_count(failed, 'run')} failed" if failed else ""
+    more = f", {failed:,} failed" if failed else ""
+    return f"{terminal.format_seconds(median(seconds))} {how} ({_count(len(seconds), 'run')}{more})"
 
 
 def _count(number: int, word: str) -> str:
