@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dovetail.planner.explain.records import Declined
-from dovetail.planner.hints.blocks import NO_DOVETAIL, hints_in
+from dovetail.planner.hints.blocks import NO_DOVETAIL, find_hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,11 +31,8 @@ def find_switch(text: str, options: Options, session: SparkSession | None = None
     setting = str(session.conf.get(SETTING, "true")) if session is not None else "true"
     if setting.strip().lower() in _OFF:
         return _declined(f"the session setting {SETTING}={setting} switches Dovetail off; set it to true to plan again")
-    if NO_DOVETAIL not in text.upper():
-        return None
-    hints = (hint for hint in hints_in(text) if hint.name == NO_DOVETAIL)
-    reason = f"the hint {NO_DOVETAIL} leaves the statement to Spark"
-    return next((Declined("switch", reason, hint.place) for hint in hints), None)
+    hint = find_hint(text, NO_DOVETAIL)
+    return Declined("switch", f"the hint {NO_DOVETAIL} leaves the statement to Spark", hint.place) if hint else None
 
 
 def _declined(reason: str) -> Declined:

@@ -118,6 +118,13 @@ def hints_in(text: str) -> tuple[Hint, ...]:
     return tuple(hint for lo, hi in spans for hint in read_hints(Scalar(text[lo:hi], (), t.place(lo))))
 
 
+def find_hint(text: str, name: str) -> Hint | None:
+    """Return the first hint of a name in a statement; None without one."""
+    if name not in text.upper():
+        return None
+    return next((hint for hint in hints_in(text) if hint.name == name), None)
+
+
 def without(block: Scalar | None, name: str) -> Scalar | None:
     """The block without the hints of that name; None when no hint is left, the same block when it has none."""
     hints = read_hints(block)

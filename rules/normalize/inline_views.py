@@ -5,6 +5,7 @@ from __future__ import annotations
 from dovetail.planner.catalog import View
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import NO_DOVETAIL, find_hint
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Scan
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
@@ -22,7 +23,8 @@ def inline_views(scan: Scan, ctx: Context) -> Logical | None:
 
     Spark does this as well, but later; the rules need to see now that there is a band, or that a table is joined with
     itself.  Names inside the view are qualified, so that they mean the same tables as in the view.  A view stays as it
-    is if it was made under other settings, or if its query no longer returns the columns that it had when it was made.
+    is if its query has the hint NO_DOVETAIL, if it was made under other settings, or if its query no longer returns the
+    columns that it had when it was made.
     """
     return _inlined(scan, ctx, 0)
 
@@ -34,6 +36,8 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     view = ctx.catalog.view(scan.name)
     if view is None:
         return None
+    if find_hint(view.text, NO_DOVETAIL):
+        return ctx.decline(f"the view {scan.text} stays a view: its query has the hint {NO_DOVETAIL}")
     try:
         query = read_view(view, ctx)
     except Unsupported:
