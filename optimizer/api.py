@@ -25,7 +25,6 @@ from dovetail.optimizer.statement_events import Listener
 from dovetail.optimizer.stream_plan import StreamPlan, plan_on_session
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify import Checks, verify
-from dovetail.optimizer.verify_sample import check_sample
 from dovetail.optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
 from dovetail.planner.errors import QueryError, Unsupported, a
 from dovetail.planner.sql.reader import not_a_query
@@ -403,9 +402,9 @@ class Optimizer:
         is compared with the batch query over the rows that were not late; ``state_modules`` is as in ``stream``.
         ``scratch``: an empty folder that Spark reads and writes, for a copy of these rows, which is removed afterwards;
         None takes a temporary folder of this machine.  Raises ``QueryError`` if there is nothing to compare with, or
-        if rows of streams are to be measured, and what Spark raises.
+        if rows of streams are to be measured, ``OptionError`` for a time limit or a sample that cannot be, and what
+        Spark raises.
         """
-        check_sample(sample, limit)
         checks = Checks(timeout, sample, limit, measure, progress or Checks.progress)
         plan = plan_on_session(self, text, args, state_modules)
         if plan.join or plan.bins:

@@ -16,7 +16,7 @@ from dovetail.optimizer.verify_differences import RowDifference, pair_rows
 from dovetail.optimizer.verify_explanations import explain_difference
 from dovetail.optimizer.verify_sample import sampled
 from dovetail.planner.catalog.declared import LookupTable
-from dovetail.planner.errors import QueryError
+from dovetail.planner.errors import OptionError, QueryError
 from dovetail.planner.explain.measured import MeasuredRuns
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Scan
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_LONGEST = 315_360_000  # seconds
 _READ = 200  # rows that differ, among which the first are shown beside their counterparts
 
 
@@ -37,7 +38,7 @@ _READ = 200  # rows that differ, among which the first are shown beside their co
 class Checks:
     """How to verify: the time limit in seconds, the part or the number of rows to sample, whether to measure.
 
-    ``progress`` is called with a text before each step.
+    ``progress`` is called with a text before each step.  Raises ``OptionError`` for values that no run can have.
     """
 
     timeout: float | None = None
@@ -45,6 +46,21 @@ class Checks:
     limit: int | None = None
     measure: bool = False
     progress: Callable[[str], object] = lambda text: None
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 < self.timeout <= _LONGEST:
+            raise OptionError(
+                f"timeout={self.timeout:g} is no time limit; give seconds above 0, up to {_LONGEST:,} (ten years), or "
+                "leave it out for no limit"
+            )
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise OptionError(
+                f"sample={self.sample} is no part of the rows; give a number above 0, up to 1, such as 0.01"
+            )
+        if self.limit is not None and self.limit < 1:
+            raise OptionError(f"limit={self.limit} leaves no row; give the number of rows that are to be read")
+        if self.sample is not None and self.limit is not None:
+            raise OptionError("sample and limit both say how many rows are read; give one of them")
 
 
 def verify(session: SparkSession, plan: Plan, checks: Checks | None = None) -> Verification:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dovetail.optimizer.plan import Plan
 from dovetail.planner.conditions.compared import compared
-from dovetail.planner.errors import OptionError, QueryError
+from dovetail.planner.errors import QueryError
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Filter, Join, Logical, Scan, hint_name
 from dovetail.planner.logical.placeholder import alias_of
@@ -33,16 +33,6 @@ class Sample(NamedTuple):
 
     substitute: Callable[[Node], Node]
     shown: str
-
-
-def check_sample(share: float | None, limit: int | None) -> None:
-    """Raise ``OptionError`` for a share that is no part of 1, for a limit below 1, and for both."""
-    if share is not None and not 0 < share <= 1:
-        raise OptionError(f"sample={share} is no part of the rows; give a number above 0, up to 1, such as 0.01")
-    if limit is not None and limit < 1:
-        raise OptionError(f"limit={limit} leaves no row; give the number of rows that are to be read")
-    if share is not None and limit is not None:
-        raise OptionError("sample and limit both say how many rows are read; give one of them")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ Key = tuple[str, str, str, str, str]
 def read_baseline(path: str) -> Counter[Key]:
     """The known nested loops of a file.  Raises ``InputError``."""
     try:
-        loops = json.loads(Path(path).read_text(encoding="utf-8"))["nested_loops"]
+        loops = json.loads(Path(path).read_text(encoding="utf-8-sig"))["nested_loops"]
         return Counter((x["file"], x["kind"], x["left"], x["right"], x["condition"]) for x in loops)
     except FileNotFoundError as error:
         raise InputError(f"--baseline {path}: there is no such file; write it with --write-baseline") from error

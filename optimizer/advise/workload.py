@@ -1,4 +1,4 @@
-"""Reads a workload: the statements of .sql files below a folder, or the compiled models of a dbt project.
+"""Reads a workload: the statements of .sql files (.SQL) below a folder, or the compiled models of a dbt project.
 
 A file may hold several statements, separated by semicolons.  dbt's ``target/manifest.json`` has the compiled code of
 each model; models come after those that they read.
@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from dovetail.planner.errors import InputError, Place, Unsupported
+from dovetail.planner.errors import InputError, Place, Unsupported, reason_of
 from dovetail.planner.expr.tokens import tokenize
 
 _LARGEST = 64 << 20  # bytes of a file
@@ -54,10 +54,10 @@ def read_workload(path: str) -> tuple[WorkloadStatement, ...]:
         raise InputError(f"{path} is a dbt project without target/manifest.json; run `dbt compile` first")
     if manifest.is_file():
         return tuple(_manifest(manifest))
-    files = sorted(p for p in root.rglob("*.sql") if p.is_file())
+    files = sorted(p for p in root.rglob("*.[sS][qQ][lL]") if p.is_file())
     if not files:
         raise InputError(f"there is no .sql file in {path}; name a folder of .sql files or a dbt project")
-    return tuple(s for file in files for s in _statements(file, file.relative_to(root).as_posix()))
+    return tuple(s for file in files for s in _statements_or_problem(file, file.relative_to(root).as_posix()))
 
 
 def _read(file: Path) -> str:
@@ -65,12 +65,22 @@ def _read(file: Path) -> str:
         if file.stat().st_size > _LARGEST:
             raise InputError(f"{file} has more than {_LARGEST >> 20} MB; a file of queries is smaller")
         return file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not text in UTF-8; save it as UTF-8") from error
 
 
 def _statements(file: Path, name: str) -> Iterator[WorkloadStatement]:
     yield from split_statements(_read(file), name)
+
+
+def _statements_or_problem(file: Path, name: str) -> Iterator[WorkloadStatement]:
+    """The statements of one file of many: one that cannot be read does not end the others."""
+    try:
+        yield from _statements(file, name)
+    except InputError as error:
+        yield WorkloadStatement(name, "", problem=f"{error}.")
 
 
 def split_statements(text: str, name: str) -> Iterator[WorkloadStatement]:

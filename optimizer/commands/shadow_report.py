@@ -17,7 +17,6 @@ from dovetail.optimizer.commands.work import optimizer_for
 from dovetail.optimizer.shadow_report import ShadowReport, ShadowStatement
 from dovetail.optimizer.statement_log import read_log
 from dovetail.optimizer.verify import Checks
-from dovetail.optimizer.verify_sample import check_sample
 from dovetail.planner.explain.records import Savings
 
 
@@ -35,7 +34,6 @@ def run_shadow_report(path: str, job: Job, checks: Checks, *, verify: int, json:
 
     Raises ``CommandFailed`` if their rows differ, and if no statement was compared.
     """
-    check_sample(checks.sample, checks.limit)
     records, wrong = read_log(Path(path))
     report = ShadowReport.of(records)
     best = report.rewritten[:verify]

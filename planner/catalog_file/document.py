@@ -72,7 +72,7 @@ def _read(path: Path, label: str) -> Document:
     try:
         with path.open("rb") as file:
             raw = file.read(_LONGEST + 1)
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise CatalogError(f"{label}: there is no such file in {path.parent.name or path.parent}/") from error
     except OSError as error:

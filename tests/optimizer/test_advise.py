@@ -243,6 +243,25 @@ def test_every_statement_is_counted(tmp_path: Path, catalog: Path) -> None:
     assert "6 statements: 1 not planned, 1 not read, 3 unchanged" in done.stdout
 
 
+def test_a_file_that_cannot_be_read_is_a_problem_of_its_own(tmp_path: Path, catalog: Path) -> None:
+    folder = tmp_path / "q"
+    folder.mkdir()
+    (folder / "a.sql").write_bytes("SELECT 'é' FROM e".encode("latin-1"))
+    (folder / "B.SQL").write_text(
+        "\ufeffSELECT e.id FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends", encoding="utf-8"
+    )
+    (folder / "c.sql.bak").write_text("SELECT 1")
+    catalog.write_text("\ufeff" + CATALOG, encoding="utf-8")
+    done = dovetail("advise", folder, "--catalog", catalog)
+    assert done.exit_code == 0
+    assert "2 statements: 1 rewritten, 1 not planned; " in done.stdout
+    assert "a.sql is not text in UTF-8; save it as UTF-8." in done.stdout
+    assert "B.SQL:1:1" in done.stdout
+    alone = dovetail("advise", folder / "a.sql", "--catalog", catalog)
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "a.sql is not text in UTF-8" in alone.stderr
+
+
 def test_a_merge_from_a_query_is_planned(tmp_path: Path, catalog: Path) -> None:
     query = tmp_path / "q.sql"
     join = "SELECT e.id FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends"

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
 
-from dovetail import Optimizer, Options
+from dovetail import Optimizer, OptionError, Options
 from dovetail.optimizer.verify import Checks, verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dovetail.optimizer.verification import Verification
+
+
+@pytest.mark.parametrize(
+    ("checks", "message"),
+    [
+        ({"timeout": -1}, "timeout=-1 is no time limit; give seconds above 0, up to 315,360,000"),
+        ({"timeout": 0}, "timeout=0 is no time limit"),
+        ({"timeout": float("nan")}, "timeout=nan is no time limit"),
+        ({"timeout": float("inf")}, "timeout=inf is no time limit"),
+        ({"sample": 1.5}, "sample=1.5 is no part of the rows"),
+        ({"limit": 0}, "limit=0 leaves no row"),
+        ({"sample": 0.5, "limit": 1}, "give one of them"),
+    ],
+)
+def test_checks_that_cannot_be(checks: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        Checks(**checks)
+
 
 # Each a value and another one that Spark's grouping, or its implicit casts, would take for the same.
 APART = [
