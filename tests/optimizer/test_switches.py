@@ -8,6 +8,8 @@ import pytest
 
 from comparing import few_rows
 from dovetail import Optimizer, Options
+from dovetail.optimizer.switches import find_switch
+from dovetail.optimizer.warn_once import warn_once
 from sessions import for_few_rows
 
 if TYPE_CHECKING:
@@ -47,15 +49,19 @@ def _switch(optimizer: Optimizer, query: str) -> str:
     return declined.reason
 
 
-def test_a_setting_of_the_session(session: SparkSession) -> None:
+def test_a_setting_of_the_session(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     optimizer = Optimizer(session, Options(force=True))
     assert not _switch(optimizer, QUERY)
+    warn_once.cache_clear()
     session.conf.set("spark.dovetail.enabled", "false")
     try:
         assert "spark.dovetail.enabled=false" in _switch(optimizer, QUERY)
         assert "spark.dovetail.enabled=false" in _switch(Optimizer(session), QUERY)
         session.conf.set("spark.dovetail.enabled", "off")
         assert "spark.dovetail.enabled=off" in _switch(Optimizer(session), QUERY)
+        session.conf.set("spark.dovetail.enabled", "flase")
+        assert not _switch(optimizer, QUERY)
+        assert "spark.dovetail.enabled=flase is neither on nor off, so Dovetail stays on; did you mean" in caplog.text
     finally:
         session.conf.unset("spark.dovetail.enabled")
     assert not _switch(optimizer, QUERY)
@@ -73,6 +79,22 @@ def test_the_environment(session: SparkSession, monkeypatch: pytest.MonkeyPatch)
     assert "DOVETAIL=off" in _switch(Optimizer(session, Options(force=True)), QUERY)
     monkeypatch.setenv("DOVETAIL", "on")
     assert not _switch(Optimizer(session, Options(force=True)), QUERY)
+
+
+def test_a_value_that_is_neither_on_nor_off_is_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_once.cache_clear()
+    for value in ("offf", "offf", " OFF ", "on", "", "disabled"):
+        monkeypatch.setenv("DOVETAIL", value)
+        assert (find_switch(QUERY, Options()) is not None) == (value == " OFF ")
+    possible = "possible: 0, 1, false, no, off, on, true, yes"
+    begin = "The environment variable DOVETAIL="
+    end = " is neither on nor off, so Dovetail stays on; "
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{begin}offf{end}did you mean 'off'? {possible}",
+        f"{begin}disabled{end}{possible}",
+    ]
 
 
 @pytest.mark.parametrize("query", HINTS)
