@@ -142,6 +142,7 @@ def explain(
 ) -> None:
     """Show how each statement of a file would run and why, without running it.
 
+    One that cannot be planned is an error on stderr; the others are shown, and the exit code is not 0.
     Without --table and --remote, a --catalog that declares columns is planned against without Spark.
     """
     from dovetail.optimizer.commands.explain import show_explanations

@@ -82,6 +82,27 @@ def test_an_error_names_its_statement(no_spark: Any, tmp_path: Path) -> None:
     assert "error: statement 2 of 2 (--sql:2): line 1, column 8: There is no column e.no_such." in done.stderr
 
 
+def test_a_statement_with_an_error_does_not_hide_the_others(no_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(_CATALOG)
+    query = tmp_path / "q.sql"
+    query.write_text(f"SELECT e.no_such FROM e;\nSELECT id FROM nowhere;\n{_STATEMENTS}")
+    done = dovetail("explain", query, "--catalog", tmp_path / "c.toml")
+    assert done.exit_code == 1
+    assert f"error: statement 1 of 5 ({query}:1): line 1, column 8: There is no column e.no_such." in done.stderr
+    assert f"error: statement 2 of 5 ({query}:2): line 1, column 16: There is no table nowhere." in done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("-- statement")] == [
+        f"-- statement {n} of 5 ({query}:{line})" for n, line in ((3, 4), (4, 5), (5, 6))
+    ]
+    assert "LevelBandJoin  inner, w.ts between s.starts and s.ends" in done.stdout
+    done = dovetail("explain", query, "--catalog", tmp_path / "c.toml", "-m", "json")
+    assert done.exit_code == 1
+    assert ["no_such" in plan.get("error", "") for plan in json.loads(done.stdout)] == [True, *4 * [False]]
+    done = dovetail(
+        "rewrite", query, "--catalog", tmp_path / "c.toml"
+    )  # a script without one of its statements is another
+    assert (done.exit_code, done.stdout) == (1, "")
+
+
 def test_a_script_is_one_statement() -> None:
     texts = [s.text for s in split_statements("SELECT 1; BEGIN DECLARE x INT; SELECT x; END;", "")]
     assert texts == ["SELECT 1", "BEGIN DECLARE x INT; SELECT x; END;"]

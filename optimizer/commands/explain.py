@@ -10,10 +10,11 @@ from pathlib import Path
 import typer
 
 from dovetail.optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner, created_name
+from dovetail.optimizer.commands.failures import CommandFailed, Exit
 from dovetail.optimizer.commands.inputs import Job
 from dovetail.optimizer.commands.offline import is_offline, offline_planner
 from dovetail.optimizer.commands.several import heading, located_statement
-from dovetail.optimizer.commands.terminal import print_note, print_warnings, show_status
+from dovetail.optimizer.commands.terminal import print_error, print_note, print_warnings, show_status
 from dovetail.optimizer.plan import Mode, Plan
 from dovetail.planner.errors import InputError
 from dovetail.planner.explain.html.page import check_jinja
@@ -24,10 +25,11 @@ _SESSION_COMMANDS = frozenset(("SET", "RESET", "USE"))
 """Statements that change how later ones are planned, and that cost nothing."""
 
 
-def plan_job(job: Job, catalog: str | None) -> Iterator[Plan]:
+def plan_job(job: Job, catalog: str | None) -> Iterator[Plan | CommandFailed]:
     """Plan the statements in their order, on a session, or without Spark against the columns of a catalog file.
 
-    Later statements can read the views of earlier ones, and have their settings.
+    Later statements can read the views of earlier ones, and have their settings.  One of several that cannot be planned
+    is its error.
     """
     if is_offline(job):
         yield from _plans(job, offline_planner(job, catalog or ""))
@@ -40,7 +42,10 @@ def plan_job(job: Job, catalog: str | None) -> Iterator[Plan]:
 
 
 def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None) -> None:
-    """Print the explanation of each statement, or write all to a file."""
+    """Print the explanation of each statement, or write all to a file.
+
+    Raises ``CommandFailed`` after the others if one of several cannot be planned.
+    """
     if mode == "html":
         check_jinja()
         if len(job.statements) > 1:
@@ -48,29 +53,38 @@ def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None
                 f"{job.source} has {len(job.statements)} statements, and a page shows one; `dovetail advise "
                 f"{job.source} --html FILE` writes a page of all"
             )
-    plans = list(plan_job(job, catalog))
-    if mode == "json" and len(plans) > 1:
-        explanation = json.dumps([json.loads(plan.explain("json")) for plan in plans], indent=2, ensure_ascii=False)
+    found = list(plan_job(job, catalog))
+    failures = [error for error in found if isinstance(error, CommandFailed)]
+    plans = {number: plan for number, plan in enumerate(found, 1) if isinstance(plan, Plan)}
+    if mode == "json" and len(found) > 1:
+        records = [json.loads(p.explain("json")) if isinstance(p, Plan) else {"error": str(p)} for p in found]
+        explanation = json.dumps(records, indent=2, ensure_ascii=False)
     else:
-        heads = [f"-- {heading(job, n)}\n" if len(plans) > 1 else "" for n in range(1, len(plans) + 1)]
-        end = ";" if mode == "sql" and len(plans) > 1 else ""
-        texts = [f"{head}{plan.explain(mode)}{end}" for head, plan in zip(heads, plans, strict=True)]
+        end = ";" if mode == "sql" and len(found) > 1 else ""
+        heads = {number: f"-- {heading(job, number)}\n" if len(found) > 1 else "" for number in plans}
+        texts = (f"{heads[number]}{plan.explain(mode)}{end}" for number, plan in plans.items())
         explanation = "\n\n".join(texts)
     if out is None:
         typer.echo(explanation)
     else:
         Path(out).write_text(f"{explanation}\n", encoding="utf-8")
-    for plan in plans:
+    for plan in plans.values():
         if mode == "sql":
             _warn_of_rejection(plan)
         if mode in ("cost", "sql"):  # the other modes include it
             print_warnings(plan.warnings)
+    for error in failures[:-1]:
+        print_error(str(error))
+    if failures:
+        raise failures[-1]
 
 
 def show_rewritings(job: Job, catalog: str | None) -> None:
     """Print the SQL of each statement, for any data; what a lookup fetches goes to stderr."""
     job = replace(job, options=replace(job.options, generic_plan=True))  # the text is kept, and runs over other rows
     for plan in plan_job(job, catalog):
+        if isinstance(plan, CommandFailed):
+            raise plan
         text = plan.sql()
         typer.echo(f"{text};\n" if len(job.statements) > 1 else text, nl=not text.endswith("\n"))
         _warn_of_rejection(plan)
@@ -85,13 +99,19 @@ def _warn_of_rejection(plan: Plan) -> None:
         print_warnings([f"Spark cannot run this statement: {plan.rejection}"])
 
 
-def _plans(job: Job, planner: WorkloadPlanner) -> Iterator[Plan]:
+def _plans(job: Job, planner: WorkloadPlanner) -> Iterator[Plan | CommandFailed]:
     for number, statement in enumerate(job.statements, 1):
         is_last = number == len(job.statements)
-        with located_statement(job, number), show_status("planning"):
-            plan = planner.explained(statement.text)
-            if not is_last and (name := created_name(plan)):
-                planner.add_relation(name, plan)
-            elif not is_last and tokenize(statement.text).word(0) in _SESSION_COMMANDS:
-                planner.run_command(statement.text)
-        yield plan
+        try:
+            with located_statement(job, number), show_status("planning"):
+                plan = planner.explained(statement.text)
+                if not is_last and (name := created_name(plan)):
+                    planner.add_relation(name, plan)
+                elif not is_last and tokenize(statement.text).word(0) in _SESSION_COMMANDS:
+                    planner.run_command(statement.text)
+        except CommandFailed as failure:
+            if len(job.statements) == 1 or failure.code not in (Exit.FAILED, Exit.UNUSABLE):
+                raise
+            yield failure
+        else:
+            yield plan

@@ -60,8 +60,13 @@ class WarningHandler(logging.Handler):
 
 def exit_with_error(text: str, code: int) -> NoReturn:
     """Print an error message to stderr and exit with a code."""
-    stderr_console().print(Text.assemble(("error: ", "bold red"), escape_control_characters(text)))
+    print_error(text)
     raise typer.Exit(int(code))
+
+
+def print_error(text: str) -> None:
+    """Print an error message to stderr."""
+    stderr_console().print(Text.assemble(("error: ", "bold red"), escape_control_characters(text)))
 
 
 _LONGEST = 8_000  # characters of a message
