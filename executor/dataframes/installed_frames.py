@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from dovetail.executor.connect.plan import joins_something
 from dovetail.executor.session.batch import classic
 from dovetail.executor.session.installation import PLANNED
-from dovetail.executor.session.watched_frames import call_watched
+from dovetail.executor.session.watched_frames import as_part_of_pyspark, call_watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,7 +140,7 @@ def _planning(action: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _INSIDE.action = False
 
-    return planned_action
+    return as_part_of_pyspark(planned_action, action.__name__)
 
 
 def _is_ours() -> bool:

@@ -86,6 +86,32 @@ def test_the_name_is_in_spark_and_nowhere_afterwards(session: SparkSession, tmp_
     assert context.getLocalProperty(DESCRIPTION) is None
 
 
+def last_job(session: SparkSession) -> str:
+    """The name of the last job: its call site, as the UI and event logs show it."""
+    spark = session.sparkContext._jsc.sc()
+    spark.listenerBus().waitUntilEmpty()
+    listed = spark.statusStore().jobsList(None)
+    job = max((listed.apply(n) for n in range(listed.size())), key=lambda job: job.jobId())
+    return str(job.name())
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_the_call_site_is_the_line_of_the_user(session: SparkSession, *, installed: bool) -> None:
+    opt = Optimizer.install(session, FORCED, frames=True) if installed else Optimizer(session, FORCED)
+    try:
+        rows = opt.sql(BAND)
+        frames = (rows, rows.filter("x > 3"), *((frame(session), session.range(3)) if installed else ()))
+        for one in frames:
+            one.collect()
+            assert re.fullmatch(rf"collect at {re.escape(__file__)}:\d+", last_job(session))
+            one.toPandas()
+            assert re.fullmatch(rf"toPandas at {re.escape(__file__)}:\d+", last_job(session))
+            one.head(2)
+            assert re.fullmatch(rf"head at {re.escape(__file__)}:\d+", last_job(session))
+    finally:
+        opt.uninstall()
+
+
 def test_spark_gets_a_comment(session: SparkSession) -> None:
     plan = Optimizer(session, FORCED).plan(f"INSERT OVERWRITE DIRECTORY 'x' USING parquet {BAND}")
     assert plan.named_sql.startswith("INSERT OVERWRITE DIRECTORY 'x' USING parquet /* Dovetail ")
