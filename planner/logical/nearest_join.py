@@ -112,6 +112,11 @@ class Nearest:
         return (*self.times, *keys, *(tie.text for tie in self.ties), *tolerances, *filters)
 
     @property
+    def sorts(self) -> int:
+        """How often both sides are sorted: once for the rows on either side, and for those that only ties sort."""
+        return 3 if self.direction == "both" and self.ties else 1
+
+    @property
     def difference(self) -> Difference:
         """What is subtracted to find the nearer of two right rows; empty where that could raise an error."""
         if self.time_type is None:

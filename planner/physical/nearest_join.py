@@ -14,7 +14,9 @@ right rows stand first, or last if an equal time does not count.  For the first 
 one pass, where a frame that ends at UNBOUNDED FOLLOWING would be quadratic.
 
 The k least distant rows are among the last k rows and the next k.  Both are sorted by distance, so either the i-th last
-row is one of them or the (k - i + 1)-th next row is, whichever is less distant.
+row is one of them or the (k - i + 1)-th next row is, whichever is less distant.  Where further sort keys decide between
+equal distances, the row that they take comes last among the rows of one time before a left row, and first among those
+after it, so each has a sort of its own; a left row without a time gets the first rows by these keys alone.
 """
 
 from __future__ import annotations
@@ -62,9 +64,10 @@ class NearestJoin(Rendered, Physical):
         keys = ", ".join(key.left for key in self.nearest.keys)
         many = f"{self.nearest.count} right rows" if self.nearest.count > 1 else "right row"
         found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
+        sorts = "one sort" if self.nearest.sorts == 1 else f"{self.nearest.sorts} sorts"
         alone = f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task"
         presorted = () if self.row_type else presort_notes(self.nearest.time_type)
-        return f"no pairs are made: {found}, in one sort of both sides", alone, *presorted
+        return f"no pairs are made: {found}, in {sorts} of both sides", alone, *presorted
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]
@@ -236,21 +239,34 @@ class _Sql:
         ]
 
     def candidates(self) -> list[str]:
-        """The last right rows so far; where both directions count, the next ones, and the first ones of all."""
+        """The last right rows so far; where both directions count, the next ones, and the first ones of all.
+
+        Behind these the first ones by the ties alone, for a left row that is equally near to all.
+        """
         parts = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
         way = "DESC" if self.nearest.direction == "forward" else "ASC"
-        ties = (
-            f"{name} {'DESC' if tie.descending else 'ASC'} NULLS {'FIRST' if tie.nulls_first else 'LAST'}"
-            for name, tie in zip(self.ties, self.nearest.ties, strict=True)
-        )
-        order = ", ".join([f"{self.name}_at {way} NULLS FIRST", f"{self.name}_side", *ties])
-        window, near, each = f"{parts}ORDER BY {order}", f"{self.name}_near", range(1, self.nearest.count + 1)
-        found = [f"lag({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
-        if self.nearest.direction == "both":
-            found += [f"lead({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
+        order = [f"{parts}ORDER BY {self.name}_at {way} NULLS FIRST", f"{self.name}_side"]
+        near, each = f"{self.name}_near", range(1, self.nearest.count + 1)
+        found = [f"lag({near}, {n}) IGNORE NULLS OVER ({', '.join([*order, *self.sorted_ties()])})" for n in each]
+        if self.nearest.direction != "both":
+            return found
+        first = self.sorted_ties(first=True)
+        window = ", ".join([*order, *first])
+        found += [f"lead({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
         if self.nearest.nulls_first:
             found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
+        if first:
+            window = f"{parts}ORDER BY {', '.join(first)} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+            found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
         return found
+
+    def sorted_ties(self, *, first: bool = False) -> list[str]:
+        """How right rows of one time are sorted, the one that is needed last, or ``first``."""
+        ways = [(tie.descending != first, tie.nulls_first != first) for tie in self.nearest.ties]
+        return [
+            f"{name} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+            for name, (descending, nulls_first) in zip(self.ties, ways, strict=True)
+        ]
 
     def nearer(self, columns: list[str]) -> list[str]:
         """As many of the candidates as are wanted, the least distant ones.
@@ -267,15 +283,22 @@ class _Sql:
             found.append(f"CASE WHEN {last} IS NULL OR {before} < {behind}{tie} THEN {ahead} ELSE {last} END")
         return found
 
+    def by_kind(self, columns: list[str]) -> tuple[list[str], list[str], list[str], list[str]]:
+        """The candidates: the last ones, the next ones, the first ones of all, and the first ones by the ties alone."""
+        count, ties = self.nearest.count, self.nearest.count if self.nearest.ties else 0
+        rest = columns[2 * count :]
+        return columns[:count], columns[count : 2 * count], rest[: len(rest) - ties], rest[len(rest) - ties :]
+
     def prune_candidates(self, columns: list[str]) -> list[str]:
         """The candidates; of those on either side none that is farther away than as many others as are wanted.
 
-        Right rows without a time are among the first ones of all alone.
+        Right rows without a time are among the first ones of all alone, and to a left row without one all are equally
+        near.
         """
         if self.nearest.complete:
             return self.nearer(columns)
-        at, count = f"{self.name}_at", self.nearest.count
-        last, ahead, first = columns[:count], columns[count : 2 * count], columns[2 * count :]
+        at = f"{self.name}_at"
+        last, ahead, first, tied = self.by_kind(columns)
         if ahead and self.nearest.difference:
             behind = [self.difference(f"{c}.at", at) for c in last]
             before = [self.difference(at, f"{c}.at") for c in ahead]
@@ -291,7 +314,10 @@ class _Sql:
                 f"CASE WHEN {c}.at IS NOT NULL OR {at} IS NULL THEN {own} END"
                 for c, own in zip(columns, last, strict=False)
             ]
-        return [*last, *ahead, *(f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first)]
+        if tied:
+            last, ahead = ([f"CASE WHEN {at} IS NOT NULL THEN {c} END" for c in side] for side in (last, ahead))
+        first = [f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first]
+        return [*last, *ahead, *first, *(f"CASE WHEN {at} IS NULL THEN {c} END" for c in tied)]
 
     def difference(self, earlier: str, later: str) -> str:
         """How far a position is from an earlier one; NULL where that overflows, so that nothing raises.

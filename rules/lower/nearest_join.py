@@ -39,7 +39,7 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     A join makes every pair of a row with all earlier rows, of which the query keeps one.  A union of both sides, sorted
     by key and time, has the last right row so far beside each left row.
     """
-    if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain)):
+    if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain), passes=join.nearest.sorts):
         return Spark(join.plain)
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
     nearest, of_row = (join.nearest, None) if ctx.catalog.settings.engine.types_nulls else _with_types(join, ctx)
@@ -52,9 +52,11 @@ def _with_types(join: NearestJoin, ctx: Context) -> tuple[Nearest, SqlType | Non
     time = ctx.type_of(nearest.times[0], join.left) if nearest.difference == "number" else None
     if time is not None and not time.integral:
         nearest = replace(nearest, time_type=time)
-    if nearest.direction == "both" and nearest.count > 1:
+    if nearest.direction == "both" and (nearest.count > 1 or nearest.ties):
         # the engine refuses rows without types, so the query runs as written
-        ctx.decline(f"lead(…, 2) IGNORE NULLS returns other rows on {ctx.catalog.settings.engine.name}")
+        why = "the windows of a distance and a further sort key are not tested" if nearest.ties else ""
+        why = why or "lead(…, 2) IGNORE NULLS returns other rows"
+        ctx.decline(f"{why} on {ctx.catalog.settings.engine.name}")
         return nearest, None
     return nearest, ctx.type_of(right_row(nearest), join.right)
 
@@ -99,7 +101,7 @@ def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
 
 
 def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = True, passes: int = 1) -> bool:
-    """Choose between the pairs of a join and a sort of both sides; ``passes``: how often that shuffles both sides."""
+    """Choose between the pairs of a join and a sort of both sides; ``passes``: how often that sorts both sides."""
     sides = join.left, join.right
     sizes = sizes_of(sides, ctx)
     count, reason = _pair_counter(join, sizes, ctx), None

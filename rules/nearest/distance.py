@@ -64,6 +64,20 @@ def distance_operands(
     return found.near, found.right
 
 
+def check_tie_breaks(ends: tuple[exp.Expression, exp.Expression], tie: exp.Expression, pairs: Pairs) -> None:
+    """Raise ``RefusedDistance`` unless rows of one distance from a left row, on one side of it, have one right value.
+
+    Then a further sort key decides among the rows of this value alone.
+    """
+    if pairs.side(tie) != "right":
+        raise RefusedDistance(f"{sql(tie)} depends on both rows of a pair")
+    if any(t is None or t.approximate for t in map(pairs.scope.type_of, ends)):
+        raise RefusedDistance(
+            f"{sql(tie)} decides between rows that are equally near, and a distance of DOUBLE or FLOAT rounds; "
+            "subtract DECIMAL or whole numbers"
+        )
+
+
 def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -> Distance | None:
     """Read the distance between an expression over the left side and one over the right; None for anything else.
 

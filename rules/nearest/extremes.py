@@ -15,7 +15,7 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.expr.calls import unknown
 from dovetail.planner.logical.nearest_join import Direction
-from dovetail.rules.nearest.distance import RefusedDistance, distance_operands, read_gap
+from dovetail.rules.nearest.distance import RefusedDistance, check_tie_breaks, distance_operands, read_gap
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -103,8 +103,13 @@ def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted 
     if not fields or "both" in sides:
         return None
     ties = [field for field, side in zip(fields[1:], sides[1:], strict=True) if side == "right"]
+    return Wanted(without_parentheses(fields[0]), direction, _last_first(ties, direction))
+
+
+def _last_first(ties: list[exp.Expression], direction: Direction) -> tuple[tuple[exp.Expression, bool, bool], ...]:
+    """The further fields of a struct as sort keys, so that the field that an aggregate takes comes last."""
     turned = direction == "forward"
-    return Wanted(without_parentheses(fields[0]), direction, tuple((tie, turned, not turned) for tie in ties))
+    return tuple((tie, turned, not turned) for tie in ties)
 
 
 def _least_distant(
@@ -115,17 +120,17 @@ def _least_distant(
     A NULL is the least field of a struct; aggregates take no other NULL.
     """
     descending = direction == "backward"
-    tie = next((field for field in fields[1:] if pairs.side(field) not in ("left", None)), None)
+    ties = [field for field in fields[1:] if pairs.side(field) not in ("left", None)]
     if gap := read_gap(fields[0], pairs, None):
-        if tie is not None:
-            raise Refused(f"{sql(tie)} decides between rows of one {sql(fields[0])}; take the time itself")
+        if ties:
+            raise Refused(f"{sql(ties[0])} decides between rows of one {sql(fields[0])}; take the time itself")
         return Wanted(gap.time, gap.direction(descending=descending))
     ends = distance_operands(fields[0], pairs, None, descending=descending)
     if ends is None:
         return None
-    if tie is not None:
-        raise RefusedDistance(f"{sql(tie)} decides between rows that are equally near")
-    return Wanted(ends[1], "both", (), 1, ends[0], is_struct and direction == "forward")
+    for tie in ties:
+        check_tie_breaks(ends, tie, pairs)
+    return Wanted(ends[1], "both", _last_first(ties, direction), 1, ends[0], is_struct and direction == "forward")
 
 
 def _both(found: Wanted | None, wanted: Wanted, scalar: Scalar) -> Wanted:

@@ -26,7 +26,7 @@ from dovetail.planner.logical import Filter, Logical, Sort
 from dovetail.planner.logical.nearest_join import Direction
 from dovetail.planner.sql.names import Resolver
 from dovetail.rules.context import Context
-from dovetail.rules.nearest.distance import distance_operands, read_gap
+from dovetail.rules.nearest.distance import check_tie_breaks, distance_operands, read_gap
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -149,10 +149,12 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
                 f"{ranking.function}() keeps all rows of one distance; row_number() keeps one of them",
                 keys[0].expression.place,
             )
-        if len(keys) > 1:
-            shown = keys[1].expression.shown
-            raise Refused(f"{shown} decides between rows that are equally near", keys[1].expression.place)
-        return Wanted(ends[1], "both", (), count, ends[0], keys[0].nulls_first)
+        for key in keys[1:]:
+            try:
+                check_tie_breaks(ends, key.expression.tree, pairs)
+            except Refused as no:
+                raise Refused(no.reason, key.expression.place) from no
+        return Wanted(ends[1], "both", tuple(map(_last_first, keys[1:])), count, ends[0], keys[0].nulls_first)
     if gap := read_gap(keys[0].expression.tree, pairs, keys[0].expression.place):
         if not gap.exact and (keeps_ties(ranking) or len(keys) > 1):
             raise Refused(f"rows of several times may have one {keys[0].expression.shown}", keys[0].expression.place)

@@ -255,7 +255,12 @@ NEAR = {  # by a distance: of rows that are equally near any may be kept, so the
     "SELECT t.id, {d} AS d, t.v FROM {from_} "
     "QUALIFY row_number() OVER (PARTITION BY t.id, t.v ORDER BY {d}{nulls}) = {n}": True,
     "SELECT t.id FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d} DESC) <= {n}": False,
-    "SELECT t.id, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}, q.seq) <= {n}": False,
+    "SELECT t.id, q.seq FROM {from_} "
+    "QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}{nulls}, q.v DESC, q.seq) <= {n}": True,
+    "SELECT * FROM (SELECT t.id, q.seq, row_number() OVER (PARTITION BY t.id ORDER BY {d}{nulls}, q.seq DESC) AS n "
+    "FROM {from_}) WHERE n <= {n}": True,
+    "SELECT t.id, q.seq FROM {from_} "
+    "QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}, q.v + t.v, q.seq) <= {n}": False,
 }
 EXACT = "max_by"  # over -abs(…), which is NaN where the distance is
 NEAR |= {  # aggregates over distances
@@ -264,7 +269,9 @@ NEAR |= {  # aggregates over distances
     "SELECT t.v, max_by({d}, -{d}) AS d, max(-({d})) AS e FROM {from_} GROUP BY 1": True,
     "SELECT t.id, min(struct({d} AS d, t.v)) AS d FROM {from_} GROUP BY ALL": True,
     "SELECT min(named_struct('v', t.v, 'd', {d})).d AS d FROM {from_}": True,
-    "SELECT t.id, min(struct({d} AS d, q.seq)) AS d FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, min(struct({d} AS d, q.v, q.seq)) AS d FROM {from_} GROUP BY t.id": True,
+    "SELECT t.id, max_by(q.seq, struct(-{d}, q.v, t.v, q.seq)) AS s FROM {from_} GROUP BY t.id": True,
+    "SELECT t.id, min_by(q.seq, struct({d}, q.v + t.v)) AS d FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, min({d}) AS d, min(struct({d} AS d)) AS e FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, max({d}) AS d FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, min({d}) AS d, count(*) AS n FROM {from_} GROUP BY t.id": False,
@@ -303,7 +310,7 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
     wraps = "INT" in types[0] and not case.ansi
     clocks = types[0] == "TIMESTAMP" and case.zone != "UTC"
     taken = NEAR[form] and not both and not wraps and not clocks and types[0] != "STRING"
-    taken = taken and not (EXACT in form and types[0] == "DOUBLE")
+    taken = taken and not (types[0] == "DOUBLE" and (EXACT in form or "q.seq" in form))
     taken = taken and types[0] != "DECIMAL(36,0)"  # Spark rounds what it negates to 34 digits, in abs() too
     return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
 
