@@ -216,8 +216,15 @@ FAULTS = (
     Fault(
         "the second of the last rows comes first",
         NEAREST,
-        '{near}, {n}) IGNORE NULLS OVER ({window})" for n in each]\n        if self.nearest.direction',
-        '{near}, {n} + 1) IGNORE NULLS OVER ({window})" for n in each]\n        if self.nearest.direction',
+        "lag({near}, {n}) IGNORE",
+        "lag({near}, {n} + 1) IGNORE",
+        "nearest",
+    ),
+    Fault(
+        "the last of equally near rows behind a value comes first",
+        NEAREST,
+        "first = self.sorted_ties(first=True)",
+        "first = self.sorted_ties()",
         "nearest",
     ),
     Fault(
@@ -399,7 +406,7 @@ FAULTS = (
     Fault(
         "a later join may read the nearest row", LATER_JOINS, "relations.isdisjoint(right):", "relations:", "nearest"
     ),
-    Fault("a count of no rows is NULL", TOTALS, 'if call.function == "count"', 'if call.function == "no"', "groups"),
+    Fault("a count of no rows is NULL", TOTALS, 'if call.function != "count"', "if call.function", "groups"),
     Fault(
         "rows that WHERE drops are preserved",
         OUTER_SUMS,

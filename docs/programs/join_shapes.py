@@ -37,6 +37,7 @@ SHAPES = {
     "band and OR of equalities": "a.x BETWEEN b.lo AND b.hi AND (a.k = b.k OR a.s = b.s)",
     "OR of two bands": "a.x BETWEEN b.lo AND b.hi OR a.y BETWEEN b.lo AND b.hi",
     "prefix": "startswith(a.path, b.prefix)",
+    "suffix": "endswith(a.path, b.prefix)",
     "distance": "sqrt(pow(a.x - b.x, 2) + pow(a.y - b.y, 2)) < 5",
     "great circle": "6371 * acos(sin(radians(a.lat)) * sin(radians(b.lat)) + cos(radians(a.lat)) * cos(radians(b.lat)) "
     "* cos(radians(a.lon - b.lon))) < 5",

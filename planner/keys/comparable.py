@@ -13,15 +13,19 @@ _HASHED = frozenset(
 )
 _NOT_HASHED = re.compile(r"\b(map|variant|collate|char|void)\b")  # equal values may have other hashes, or none
 _VARCHAR = re.compile(r"varchar\(\d+\)")  # only the length of what is stored differs from STRING
+_FIELD = re.compile(r"(?<=[<,])\s*(`[^`]*`|[^<>,:`()]+):\s*")  # the name of a field; Spark compares fields by place
 # What Spark casts a text to that is compared with a value of another type.
 _TEXT_AS = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
 
 def _hashed(type_: SqlType | None) -> SqlType:
-    """The type without its length.  Raises ``Refused`` for a type whose equal values may have different hashes."""
+    """The type without its length and names of fields.
+
+    Raises ``Refused`` for a type whose equal values may have different hashes.
+    """
     if type_ is None:
         raise Refused("the type of an operand is not known")
-    known = without_length(type_)
+    known = without_names(without_length(type_))
     if known.name not in _HASHED or _NOT_HASHED.search(known.text):
         raise Refused(f"equal values of {known} may have different hashes")
     return known
@@ -48,6 +52,11 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     if ansi and len(set(others)) == 1 and (others[0].numeric or others[0].name in _TEXT_AS):
         return "DOUBLE" if others[0].numeric else _TEXT_AS[others[0].name]
     raise Refused(f"Spark compares {' with '.join(map(str, dict.fromkeys(known)))} by a cast")
+
+
+def without_names(type_: SqlType) -> SqlType:
+    """A type without the names of fields, which Spark compares by their places."""
+    return sql_type(_FIELD.sub("", type_.text)) if "struct" in type_.text else type_
 
 
 def without_length(type_: SqlType) -> SqlType:

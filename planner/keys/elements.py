@@ -1,6 +1,7 @@
 """Keys of comparisons with the elements of an array: a row of the array's side has a key for each of them.
 
 array_contains(b.items, a.x)     exists(b.items, e -> e = a.x)     a.x IN (b.y, b.z)     map_contains_key(b.m, a.x)
+array_position(b.items, a.x) > 0
 arrays_overlap(a.tags, b.tags)   size(array_intersect(a.tags, b.tags)) > 0                both sides have several keys
 """
 
@@ -10,11 +11,12 @@ from sqlglot import exp
 
 from dovetail.planner.band.linear import ConditionScope
 from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
 from dovetail.planner.expr import without_parentheses
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
-from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.typed import type_of
 
 
@@ -59,6 +61,9 @@ def _member(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool]
             for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
                 if isinstance(one, exp.Identifier) and one.name == name and not _mentions(other, name):
                     return array, other, False
+    match call_of(_counted(tree)):
+        case "array_position", [array, value]:
+            return array, value, False
     return None
 
 
@@ -73,13 +78,22 @@ def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool
     match call_of(tree):
         case "arrays_overlap", [one, other]:
             return one, other, False
-    if isinstance(tree, exp.GT) and isinstance(tree.expression, exp.Literal) and tree.expression.name == "0":
-        match call_of(without_parentheses(tree.this)):
-            case (("size" | "cardinality" | "array_size"), [inner]):
-                match call_of(without_parentheses(inner)):
-                    case "array_intersect", [one, other]:
-                        return one, other, True
+    match call_of(_counted(tree)):
+        case (("size" | "cardinality" | "array_size"), [inner]):
+            match call_of(without_parentheses(inner)):
+                case "array_intersect", [one, other]:
+                    return one, other, True
     return None
+
+
+def _counted(tree: exp.Expression) -> exp.Expression:
+    """What a comparison takes to be 1 at least, as ``n > 0``, ``n >= 2`` and ``n = 1`` do; NULL for any other test."""
+    found = compared(tree)
+    for one in (found, found.turned) if found else ():
+        least = {">": 0, ">=": 1, "=": 1}.get(one.sign)
+        if least is not None and isinstance(one.right, exp.Literal) and one.right.is_int:
+            return one.left if int(one.right.name) >= least else exp.Null()
+    return exp.Null()
 
 
 def _one_of(tree: exp.In, scope: ConditionScope) -> Sides | None:
@@ -90,6 +104,8 @@ def _one_of(tree: exp.In, scope: ConditionScope) -> Sides | None:
         return None
     types = tuple(type_of(operand, scope.type_of) for operand in (tree.this, *tree.expressions))
     cast = common_cast(types, ansi=scope.ansi)
+    if len(set(types[1:])) > 1 and any(type_ and "struct" in type_.text for type_ in types):
+        raise Refused("the values of the list are structs of several types; cast them to one")
     value = key_value(tree.this, cast, scope)
     items = ", ".join(key_value(item, cast, scope) for item in tree.expressions)
     return on_sides(side, KeySet((value,), (value,)), KeySet(elements=f"array({items})"))
@@ -119,17 +135,7 @@ def _overlapping(one: exp.Expression, other: exp.Expression, scope: ConditionSco
 def _element(array: exp.Expression, scope: ConditionScope) -> SqlType | None:
     """The type of the elements of an array, or of the keys of a map."""
     type_ = scope.type_of(array)
-    if type_ is None or type_.name not in ("array", "map"):
-        return None
-    inside = type_.text[type_.text.index("<") + 1 : -1]
-    if type_.name == "array":
-        return sql_type(inside)
-    depth = 0
-    for n, letter in enumerate(inside):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and not depth:
-            return sql_type(inside[:n])
-    return None
+    return next(iter(type_.elements), None) if type_ else None
 
 
 def on_sides(side: str, one: KeySet, other: KeySet) -> Sides:

@@ -1,7 +1,11 @@
 """Keys of texts that begin with other texts: those of the first bytes, of lengths that are the same on both sides.
 
 startswith(a.path, b.prefix)     left(a.path, length(b.prefix)) = b.prefix     a.path LIKE b.pattern
-                                 substring(a.path, 1, b.n) = b.prefix
+locate(b.prefix, a.path) = 1     substring(a.path, 1, b.n) = b.prefix
+
+Texts that end with other texts have those of the last bytes:
+
+endswith(a.path, b.suffix)       right(a.path, length(b.suffix)) = b.suffix    a.path LIKE concat('%', b.suffix)
 
 A prefix has one key: its first bytes, as many as the largest level that is no longer.  A text has a key for each level
 that is no longer than the text.  Bytes, since the bytes of a text begin with those of each of its prefixes, whatever is
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -21,7 +26,7 @@ from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.catalog import Numbers
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import without_parentheses
+from dovetail.planner.expr import sql, without_parentheses
 from dovetail.planner.keys.comparable import without_length
 from dovetail.planner.keys.elements import call_of, on_sides
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
@@ -35,10 +40,10 @@ _ENDS = "_\\\\\N{REPLACEMENT CHARACTER}"  # as a literal in SQL: two backslashes
 
 @dataclass(frozen=True)
 class Prefixes(Leveled):
-    """A test whether a text begins with another.
+    """A test whether a text begins with another, or ends with it.
 
     ``text`` and ``prefix``: bytes as SQL, the former on ``side``.  ``required``: the prefix as written, which may be
-    NULL.  ``lengths``: to which prefixes are cut, 0 first.
+    NULL.  ``lengths``: to which prefixes are cut, 0 first.  ``last``: the last bytes are compared.
     """
 
     side: Side
@@ -46,6 +51,7 @@ class Prefixes(Leveled):
     prefix: str
     required: str
     may_raise: bool = False
+    last: bool = False
     lengths: tuple[int, ...] = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
     @property
@@ -53,9 +59,13 @@ class Prefixes(Leveled):
         lengths = f"array({', '.join(map(str, self.lengths))})"
         longest = f"array_max(filter({lengths}, {ELEMENT} -> {ELEMENT} <= octet_length({self.prefix})))"
         several = f"filter({lengths}, {ELEMENT} -> {ELEMENT} <= octet_length({self.text}))"
-        first = f"left({self.text}, {ELEMENT})"
-        texts = KeySet(elements=several, element=first, nulls=True, copies=len(self.lengths), may_raise=self.may_raise)
-        return on_sides(self.side, texts, KeySet((f"left({self.prefix}, {longest})",), (self.required,)))
+        cut = self.cut(self.text, ELEMENT)
+        texts = KeySet(elements=several, element=cut, nulls=True, copies=len(self.lengths), may_raise=self.may_raise)
+        return on_sides(self.side, texts, KeySet((self.cut(self.prefix, longest),), (self.required,)))
+
+    def cut(self, text: str, length: str) -> str:
+        """So many of the first bytes of a text, or of the last ones."""
+        return f"substring({text}, -{length}, {length})" if self.last else f"left({text}, {length})"
 
     @property
     def sampled(self) -> tuple[Side, str]:
@@ -78,7 +88,7 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | None:
     found = _tested(tree)
     if found is None:
         return None
-    text, prefix, cut = found
+    text, prefix, cut, last = found
     side, other = scope.side(text), scope.side(prefix)
     if {side, other} != {"left", "right"}:
         return None
@@ -94,11 +104,13 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | None:
     whole, start = key_value(text, "", scope), key_value(prefix, "", scope)
     required = start
     if is_pattern:
-        plain = f"substring_index(translate({start}, '{_ENDS}', '%%%%'), '%', 1)"
+        if last and _is_wildcard(_parts(prefix)[-1]):
+            raise Refused(f"{sql(prefix)} begins and ends with a wildcard, so a text with it in the middle matches")
+        plain = f"substring_index(translate({start}, '{_ENDS}', '%%%%'), '%', {-1 if last else 1})"
         start = f"CASE WHEN is_valid_utf8({start}) THEN {plain} ELSE '' END"
     if names == {"string"}:
         whole, start = f"CAST({whole} AS BINARY)", f"CAST({start} AS BINARY)"
-    return Prefixes("left" if side == "left" else "right", whole, start, required, is_pattern)
+    return Prefixes("left" if side == "left" else "right", whole, start, required, is_pattern, last)
 
 
 def tests_prefix(tree: exp.Expr) -> bool:
@@ -107,19 +119,59 @@ def tests_prefix(tree: exp.Expr) -> bool:
     return found is not None and all(part.find(exp.Column) for part in found[:2])
 
 
-def _tested(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, exp.Expression | None] | None:
-    """The text, the prefix or the pattern, and the first characters of the text if they are compared with a prefix."""
+class _Test(NamedTuple):
+    """The text, the prefix or the pattern, and the first characters of the text if they are compared with a prefix.
+
+    ``last``: the last characters, and a suffix.
+    """
+
+    text: exp.Expression
+    prefix: exp.Expression
+    cut: exp.Expression | None = None
+    last: bool = False
+
+
+def _tested(tree: exp.Expression) -> _Test | None:
+    """Read a test whether a text begins or ends with another."""
     tree = without_parentheses(tree)
     if isinstance(tree, exp.Like):
         several = isinstance(tree.expression, exp.Any | exp.All | exp.Tuple)
-        return None if several or tree.args.get("negate") else (tree.this, tree.expression, None)
+        if several or tree.args.get("negate"):
+            return None
+        return _Test(tree.this, tree.expression, last=_is_wildcard(_parts(tree.expression)[0]))
     match call_of(tree):
-        case "startswith", [text, prefix]:
-            return text, prefix, None
+        case (("startswith" | "endswith") as name, [text, prefix]):
+            return _Test(text, prefix, last=name == "endswith")
     found = compared(tree)
     for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
-        match call_of(one):
-            case ("left", [text, length]) | (("substring" | "substr"), [text, exp.Literal(this="0" | "1"), length]):
-                if length.find(exp.Column) and may_read_both_sides(one):
-                    return text, other, one
+        if test := _compared_with(one, other):
+            return test
     return None
+
+
+def _compared_with(one: exp.Expression, other: exp.Expression) -> _Test | None:
+    """Read an equality of a call with another expression as such a test."""
+    match call_of(one):
+        case (("locate" | "position" | "charindex"), [prefix, text]) | ("instr", [text, prefix]):
+            return _Test(text, prefix) if isinstance(other, exp.Literal) and other.name == "1" else None
+        case ("left", [text, length]) | (("substring" | "substr"), [text, exp.Literal(this="0" | "1"), length]):
+            last = False
+        case ("right", [text, length]) | (("substring" | "substr"), [text, exp.Neg(this=length)]):
+            last = True
+        case _:
+            return None
+    return _Test(text, other, one, last) if length.find(exp.Column) and may_read_both_sides(one) else None
+
+
+def _parts(pattern: exp.Expression) -> list[exp.Expression]:
+    """The texts that a pattern is put together from."""
+    pattern = without_parentheses(pattern)
+    found = [pattern.this, pattern.expression] if isinstance(pattern, exp.DPipe) else []
+    name, arguments = call_of(pattern)
+    found = arguments if name == "concat" else found
+    return [part for one in found for part in _parts(one)] or [pattern]
+
+
+def _is_wildcard(part: exp.Expression) -> bool:
+    """Whether a part of a pattern is a wildcard as written."""
+    return isinstance(part, exp.Literal) and part.name in ("%", "_")

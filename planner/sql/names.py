@@ -18,6 +18,7 @@ from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
 from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, sql
 from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
+from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import (
     Cte,
     Derived,
@@ -107,8 +108,11 @@ class Resolver:
             case Join() if plan.kind in ("semi", "anti"):
                 return self.sources(plan.left)
             case LateralView():
-                columns = tuple(Column(c) for c in plan.columns) or None
-                return (*self.sources(plan.child), Source(_one(plan.alias), columns))
+                left = self.sources(plan.child)
+                return (*left, self._generated(plan, plan.text, plan.alias, plan.columns, left))
+            case Join() if isinstance(right := unwrap(plan.right), Opaque) and right.lateral:
+                left = self.sources(plan.left)
+                return (*left, self._generated(right, right.text, right.alias, right.renames, left))
             case Relation() if not isinstance(plan, Nested):
                 columns = tuple(Column(c) for c in plan.renames) or None
                 return (Source(_one(plan.alias), columns),)
@@ -273,6 +277,20 @@ class Resolver:
         if found and found.name == "interval" and not is_reference(tree):
             return None  # only Spark knows from which field to which
         return found
+
+    def _generated(
+        self, node: Node, text: Scalar, alias: str | None, names: tuple[str, ...], left: tuple[Source, ...]
+    ) -> Source:
+        """The relation that a call returns for each row of others, with the type of what ``explode`` takes apart."""
+
+        def find() -> SqlType | None:
+            t = tokenize(text.text)
+            start = next((n for n in range(len(t) - 1) if t[n].is_name and t.word(n + 1) == "("), None)
+            tree = None if start is None else Scalar(t.slice(start, t.match[start + 1] + 1)).known
+            return self._type_of_item(tree, left) if isinstance(tree, exp.Explode) else None
+
+        typed = Deferred(node, 0, find) if len(names) == 1 else None
+        return Source(_one(alias), tuple(Column(name, typed) for name in names) or None)
 
     def _scan(self, scan: Scan) -> Source:
         if scan.cte and scan.cte in self.definitions:

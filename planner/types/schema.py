@@ -104,15 +104,27 @@ class SqlType:
         """The type of a struct field, possibly nested; None if unknown."""
         if not names:
             return self
-        if self.name != "struct" or not self.text.endswith(">"):
+        if self.name != "struct":
             return None
-        depth, fields = 0, [""]
-        for letter in self.text[self.text.index("<") + 1 : -1]:
-            depth += (letter in "<(") - (letter in ">)")
-            fields = [*fields, ""] if letter == "," and not depth else [*fields[:-1], fields[-1] + letter]
-        parts = [field.partition(":") for field in fields]
+        parts = [field.partition(":") for field in self._inner]
         found = [text for name, _, text in parts if name.strip().strip("`") == names[0].lower()]
         return sql_type(found[0]).field(names[1:]) if len(found) == 1 and found[0].strip() else None
+
+    @property
+    def elements(self) -> tuple[SqlType, ...]:
+        """The type of the elements of an array, or of the keys and the values of a map; none for another type."""
+        return tuple(map(sql_type, self._inner)) if self.name in ("array", "map") else ()
+
+    @property
+    def _inner(self) -> list[str]:
+        """What stands in the brackets of a nested type, between its commas."""
+        if not self.text.endswith(">"):
+            return []
+        depth, parts = 0, [""]
+        for letter in self.text[self.text.index("<") + 1 : -1]:
+            depth += (letter in "<(") - (letter in ">)")
+            parts = [*parts, ""] if letter == "," and not depth else [*parts[:-1], parts[-1] + letter]
+        return parts
 
     @property
     def filler(self) -> str | None:

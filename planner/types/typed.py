@@ -27,6 +27,10 @@ _ALWAYS: dict[type[exp.Expression], SqlType] = {
 _REAL = frozenset(
     "acos asin atan atan2 cbrt cos degrees exp hypot ln log log10 log2 pi pow power radians sin sqrt tan".split()
 )  # functions that return a DOUBLE for any numbers
+_OF_TEXT = frozenset(
+    "btrim initcap left lpad ltrim regexp_extract regexp_replace repeat replace reverse right rpad rtrim split "
+    "split_part substr substring substring_index translate trim".split()
+)  # functions that return a text, or texts, where their first argument is one
 _TIMESTAMP = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)  # as a function names it, and as a type
 _LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
@@ -88,10 +92,13 @@ def type_of(
             found = _plain(of(tree.this))
         case exp.DPipe():
             found = _text([tree.this, tree.expression], of)
-        case exp.Anonymous() if isinstance(tree.this, str) and tree.this.lower() == "concat":
-            found = _text(tree.expressions, of)
-        case exp.Anonymous() if tree.name.lower() in _REAL:
-            return _DOUBLE
+        case exp.Upper() | exp.Lower():
+            found = _text([tree.this], of)
+        case exp.Explode():
+            inner = of(tree.this)
+            found = inner.elements[0] if inner and inner.name == "array" else None
+        case exp.Anonymous() if isinstance(tree.this, str):
+            found = _called(tree.this.lower(), tree.expressions, of)
     return found or known(tree)
 
 
@@ -156,6 +163,28 @@ def _text(parts: list[exp.Expression], of: Callable[[exp.Expression], SqlType | 
     """The type of texts one after another, none of which has a collation."""
     types = {type_.text if (type_ := of(part)) else "" for part in parts}
     return SqlType("string") if types == {"string"} else None
+
+
+def _called(
+    name: str, arguments: list[exp.Expression], of: Callable[[exp.Expression], SqlType | None]
+) -> SqlType | None:
+    """The type of a call that has no class of its own."""
+    if name in _REAL:
+        return _DOUBLE
+    if name == "concat":
+        return _text(arguments, of)
+    if name == "array" and (element := common(list(map(of, arguments)))):
+        return sql_type(f"array<{element.text}>")
+    if name == "named_struct":
+        fields = [(one.name, of(other)) for one, other in zip(arguments[::2], arguments[1::2], strict=False)]
+        if all(type_ and field.isidentifier() for field, type_ in fields):
+            return sql_type(f"struct<{','.join(f'{field}:{type_.text}' for field, type_ in fields if type_)}>")
+    if name in _OF_TEXT and arguments:
+        types = list(map(of, arguments))
+        plain = all(t is not None and "collate" not in t.text for t in types)
+        if plain and types[0] == SqlType("string"):
+            return sql_type("array<string>") if name == "split" else types[0]
+    return None
 
 
 def _plain(type_: SqlType | None) -> SqlType | None:

@@ -52,14 +52,22 @@ def may_take_a_distance(block: QueryBlock) -> bool:
     return any("abs" in scalar.text.lower() for scalar in (*block.project.items, *block.in_clauses))
 
 
-def decided_by(item: Scalar, pairs: Pairs) -> tuple[Wanted, Scalar] | None:
-    """What a lone aggregate needs of the pairs, and the expression over the row that it takes; None for any other."""
-    tree = item.tree.unalias()
-    name, arguments = _name(tree), _arguments(tree)
-    if name not in _LAST or len(arguments) not in (1, 2):
-        return None
-    wanted = _wanted(name, arguments, pairs)
-    return None if wanted is None else (wanted, Scalar(sql(arguments[0]), (), item.place))
+def decided_by(items: tuple[Scalar, ...], pairs: Pairs) -> tuple[Wanted, tuple[Scalar, ...]] | None:
+    """What lone aggregates need of the pairs, and the expressions over the row that they take; None for any other.
+
+    Raises ``Refused`` where they need several rows.
+    """
+    both: Wanted | None = None
+    values = []
+    for item in items:
+        tree = item.tree.unalias()
+        name, arguments = _name(tree), _arguments(tree)
+        wanted = _wanted(name, arguments, pairs) if name in _LAST and len(arguments) in (1, 2) else None
+        if wanted is None or wanted.near is not None:
+            return None
+        both = _both(both, wanted, item)
+        values.append(Scalar(sql(arguments[0]), (), item.place))
+    return None if both is None else (both, tuple(values))
 
 
 def _read(scalar: Scalar, pairs: Pairs) -> Iterator[Wanted]:

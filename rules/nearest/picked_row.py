@@ -119,10 +119,9 @@ def picked_row(
     if block.above:
         wanted = _first_rows(block, beside, pairs, most)
     else:
-        if len(values) != 1 or (found := decided_by(values[0], pairs)) is None:
+        if (found := decided_by(values, pairs)) is None:
             return None
-        wanted, value = found
-        values = (value,)
+        wanted, values = found
     if wanted is None or not pairs.bounds(wanted):
         return None
     for value in values:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, Join, Logical, OneRow
 from dovetail.rules.context import Context
-from dovetail.rules.query.decorrelation import bounds
+from dovetail.rules.query.decorrelation import has_band_or_keys, may_have_band_or_keys
 from dovetail.rules.query.exists_as_join import exists_as_join
 from dovetail.rules.query.exists_tests import simple_test
 from dovetail.rules.query.query_block import move_conjuncts, read_block
@@ -40,20 +38,16 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     block = read_block(test.query)
     if not block:
         return None
-    candidates = tuple(c for c in block.condition if looks_like_band(c) or looks_like_keys(c))
+    candidates = tuple(filter(may_have_band_or_keys, block.condition))
     has_keys = test.negated and len(test.values) > 1
-    if not (has_keys or _has_band_or_keys(candidates)):
+    if not (has_keys or has_band_or_keys(candidates)):
         return None
     place = candidates[0].place if candidates else conjunct.place
     try:
         scope = ctx.scope(block.tree, outer=ctx.scope(tree))
         across = tuple(c for c in candidates if len(scope.bind(c).levels) > 1)
-        if not (has_keys or _has_band_or_keys(across)):
+        if not (has_keys or has_band_or_keys(across)):
             return None
         return exists_as_join(test, block, tree, ctx)
     except Refused as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
-
-
-def _has_band_or_keys(conjuncts: tuple[Scalar, ...]) -> bool:
-    return bounds(conjuncts) >= 2 or any(map(looks_like_keys, conjuncts))

@@ -18,6 +18,7 @@ from dovetail.rules.query.decorrelation import (
     bounds,
     check_deterministic,
     check_inner,
+    is_aggregated,
     more_than_a_block,
     why_not_simple,
 )
@@ -40,6 +41,8 @@ def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
     block = read_block(right.query)
     if not block or join.using or join.natural or bounds((*block.condition, *join.condition)) < 2:
         return None
+    if block.is_plain and is_aggregated(block):
+        return None  # correlated_groups
     place = next(c.place for c in (*block.condition, *join.condition) if looks_like_band(c))
     try:
         return _join(join, right, block, ctx.names)

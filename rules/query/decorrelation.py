@@ -10,13 +10,14 @@ from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, sql
 from dovetail.planner.expr.calls import volatile
+from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import correlated, leans_on_left
-from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.query_block import QueryBlock, read_block
 
 _SIMPLE = (
     exp.Column,
@@ -58,6 +59,21 @@ def bounds(conjuncts: tuple[Scalar, ...]) -> int:
         twice = conjunct.tree.find(exp.Between, exp.Abs)
         count += 2 if twice else len(list(conjunct.tree.find_all(exp.LT, exp.LTE, exp.GT, exp.GTE)))
     return count
+
+
+def may_have_band_or_keys(conjunct: Scalar) -> bool:
+    """Whether a conjunct may bound a value, or have keys; cheap, and never looks anything up."""
+    return looks_like_band(conjunct) or looks_like_keys(conjunct)
+
+
+def has_band_or_keys(conjuncts: tuple[Scalar, ...]) -> bool:
+    """Whether conjuncts may be a band, or one of them has keys; as cheap."""
+    return bounds(conjuncts) >= 2 or any(map(looks_like_keys, conjuncts))
+
+
+def is_aggregated(block: QueryBlock) -> bool:
+    """Whether the select list of a block has an aggregate; as cheap."""
+    return any(item.known is not None and item.known.find(exp.AggFunc) for item in block.project.items)
 
 
 def why_not_simple(tree: exp.Expression) -> str:

@@ -7,6 +7,7 @@ from sqlglot import exp
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql
 from dovetail.planner.expr.subqueries import SubqueryTest
+from dovetail.planner.keys.comparable import without_names
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
 from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.types.schema import SqlType
@@ -80,7 +81,8 @@ def _check_types(x: Scalar, y: Scalar, scope: Scope, both: Join, ctx: Context) -
         found.append(type_)
     if "char" in (found[0].name, found[1].name):
         raise Refused("IN compares CHAR columns differently than a join does")
-    if found[0] != found[1] and not (found[0].integral and found[1].integral):
+    same = without_names(found[0]) == without_names(found[1])
+    if not same and not (found[0].integral and found[1].integral):
         raise Refused(f"IN compares {x.shown} {found[0]} with {y.shown} {found[1]}")
 
 

@@ -1,4 +1,4 @@
-"""Turns subqueries over a band of another table, which are values of each row, into joins with its groups.
+"""Turns subqueries over a band or keys of another table, which are values of each row, into joins with its groups.
 
 SELECT s.at, (SELECT count(*) FROM runs x WHERE s.at BETWEEN x.st AND x.et) AS n FROM slots s
 →
@@ -6,34 +6,38 @@ SELECT s.at, nvl2(g.v, g.v, 0) AS n FROM slots s LEFT JOIN (
 SELECT d.at, count(*) AS v FROM (SELECT DISTINCT at FROM slots) d JOIN runs x ON d.at BETWEEN x.st AND x.et
 GROUP BY d.at) g ON g.at <=> s.at
 
-EXISTS in a select list, a CASE or an OR is such a value, too: whether there is a group.
+EXISTS in a select list, a CASE or an OR is such a value, too: whether there is a group.  A LATERAL subquery of FROM
+that aggregates has such values, one for each of its columns: LATERAL (SELECT coalesce(g.v, 0) AS n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
 from dovetail.planner.expr.subqueries import Subquery, replace_subqueries
 from dovetail.planner.expr.substitution import without_alias
-from dovetail.planner.logical import Aggregate, Join, Project
+from dovetail.planner.keys.comparable import common_cast
+from dovetail.planner.logical import Aggregate, Derived, Join, Logical, OneRow, Project
 from dovetail.planner.logical.relations import subquery_as
 from dovetail.planner.sql.join_scope import scope_of
 from dovetail.planner.sql.scope import BoundColumn
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
+from dovetail.rules.nearest.kept_rows import kept_rows
 from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
 from dovetail.rules.query.decorrelation import (
-    bounds,
     check_deterministic,
     check_inner,
+    has_band_or_keys,
     has_lateral_view,
+    is_aggregated,
+    may_have_band_or_keys,
     why_not_rows,
 )
 from dovetail.rules.query.exists_tests import simple_test
@@ -41,18 +45,20 @@ from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
+_KEEPS_LEFT = ("inner", "cross", "left")
+
 
 @rule(Project)
 def correlated_groups(project: Project, ctx: Context) -> Project | None:
-    """Join the groups of a band with each row, in the place of a subquery that aggregates or tests them.
+    """Join the groups of a band or of keys with each row, in the place of a subquery that aggregates or tests them.
 
-    Spark does this as well, but later; the rules need to see the band now.  (Neumann and Kemper, "Unnesting Arbitrary
-    Queries", BTW 2015.)
+    Spark does this as well, but later; the rules need to see the condition now.  (Neumann and Kemper, "Unnesting
+    Arbitrary Queries", BTW 2015.)
     """
     block = read_block(project)
-    if block is None or not any(_band_block(p) for s in (*project.items, *block.condition) for p in s.plans):
+    if block is None or not any(map(_candidate, _subqueries(block))):
         return None
-    found = _Groups(block, ctx)
+    found = _Groups(_without_laterals(block.tree, block, ctx), block, ctx)
     items = tuple(map(found.item, project.items))
     condition = tuple(c if simple_test(c) else found.rewritten(c) for c in block.condition)
     if found.tree is block.tree:
@@ -64,10 +70,37 @@ def correlated_groups(project: Project, ctx: Context) -> Project | None:
     return block.over(where(found.tree, condition), items=shown, names=project.output)
 
 
-def _band_block(plan: Node) -> QueryBlock | None:
-    """The block of a subquery that may read a band; cheap, and never looks anything up."""
+def _subqueries(block: QueryBlock) -> Iterator[Node]:
+    """The subqueries of the select list and WHERE, and the LATERAL ones of FROM."""
+    for scalar in (*block.project.items, *block.condition):
+        yield from scalar.plans
+    tree = block.tree
+    while isinstance(tree, Join):
+        if isinstance(tree.right, Derived) and tree.right.lateral:
+            yield tree.right.query
+        tree = tree.left
+
+
+def _without_laterals(tree: Logical, block: QueryBlock, ctx: Context, *, keeps: bool = True) -> Logical:
+    """FROM with groups in the place of LATERAL subqueries that aggregate, the first one first.
+
+    ``keeps``: whether no join above fills the rows of ``tree`` with NULL.
+    """
+    if not isinstance(tree, Join):
+        return tree
+    keeps = keeps and tree.kind in _KEEPS_LEFT
+    left, right = _without_laterals(tree.left, block, ctx, keeps=keeps), tree.right
+    if isinstance(right, Derived) and right.lateral and tree.kind in _KEEPS_LEFT:
+        inner, groups = _candidate(right.query), _Groups(left, block, ctx, keeps=keeps)
+        if inner and is_aggregated(inner) and (items := groups.columns(inner, named=not right.renames)):
+            return replace(tree, left=groups.tree, right=replace(right, query=Project(OneRow(), items)))
+    return tree if left is tree.left else replace(tree, left=left)
+
+
+def _candidate(plan: Node) -> QueryBlock | None:
+    """The block of a subquery that may have a band or keys; cheap, and never looks anything up."""
     block = read_block(plan)
-    return block if block and block.is_plain and any(map(looks_like_band, block.condition)) else None
+    return block if block and block.is_plain and any(map(may_have_band_or_keys, block.condition)) else None
 
 
 @dataclass(frozen=True)
@@ -83,16 +116,20 @@ class _Correlation:
 
 
 class _Groups:
-    """A block on its way to one over groups."""
+    """A FROM of a block, or its first relations, on its way to one that is joined with groups.
 
-    def __init__(self, block: QueryBlock, ctx: Context):
-        self.block, self.ctx, self.tree = block, ctx, block.tree
-        self.scope = ctx.scope(block.tree)
+    ``keeps``: whether each row that fails a condition of WHERE is in no result.
+    """
+
+    def __init__(self, tree: Logical, block: QueryBlock, ctx: Context, *, keeps: bool = True):
+        self.rows = self.tree = tree
+        self.block, self.ctx, self.keeps = block, ctx, keeps
+        self.scope = ctx.scope(tree)
 
     def item(self, item: Scalar) -> Scalar:
         """An item with columns in the place of subqueries; itself where it has no name of its own."""
         if item.plans and not isinstance(item.tree, exp.Alias):
-            for block in filter(None, map(_band_block, item.plans)):
+            for block in filter(None, map(_candidate, item.plans)):
                 self.ctx.decline("the subquery stays: it has no name; give it one with AS", block.condition[0].place)
             return item
         return self.rewritten(item)
@@ -102,36 +139,64 @@ class _Groups:
         return replace_subqueries(scalar, self._value)
 
     def _value(self, used: Subquery) -> str | None:
-        inner = _band_block(used.plan)
+        inner = _candidate(used.plan)
         if inner is None or (used.kind == "scalar" and "(" not in inner.project.items[0].text):
             return None
         try:
-            correlation = self._correlation(inner)
-            if correlation is None:
+            if (correlation := self._correlation(inner)) is None:
                 return None
-            return (self._exists if used.kind == "exists" else self._aggregate)(inner, correlation)
+            block = self.block
+            if block.below or block.project.hint:
+                raise Refused(
+                    "the query around it groups or ranks rows, or has a hint; compute it in a query below that"
+                )
+            if used.kind == "exists":
+                return self._exists(inner, correlation)
+            if len(inner.project.items) != 1:
+                raise Refused("it has several columns")
+            return self._aggregates(inner, correlation, nullable=True)[0]
         except Refused as no:
             self.ctx.decline(f"the subquery stays: {no.reason}", no.place or inner.condition[0].place)
         return None
 
+    def columns(self, inner: QueryBlock, *, named: bool) -> tuple[Scalar, ...]:
+        """The columns of a LATERAL subquery that aggregates, over its groups; empty where it stays.
+
+        ``named``: they have the names of its items.
+        """
+        items = inner.project.items
+        try:
+            if (correlation := self._correlation(inner)) is None:
+                return ()
+            if named and not all(item.tree.alias for item in items):
+                raise Refused("a column of the subquery has no name; give it one with AS")
+            values = self._aggregates(inner, correlation, nullable=False)
+        except Refused as no:
+            self.ctx.decline(f"the subquery stays: {no.reason}", no.place or inner.condition[0].place)
+            return ()
+        names = [f" AS {quote(item.tree.alias)}" if named else "" for item in items]
+        return tuple(Scalar(f"{value}{name}") for value, name in zip(values, names, strict=True))
+
     def _correlation(self, inner: QueryBlock) -> _Correlation | None:
-        """What a subquery reads of the block; None where it has no band with it."""
+        """What a subquery reads of the block; None where it has no band and no keys with it."""
         ctx, scope = self.ctx, self.ctx.scope(inner.tree, outer=self.scope)
-        across = [c for c in inner.condition if scope.bind(c).levels - {0}]
-        band = tuple(filter(looks_like_band, across))
-        if bounds(band) < 2:
-            if not band:
-                return None
-            raise Refused(f"{band[0].shown} bounds its rows on one side only; add the other bound", band[0].place)
-        self._check(inner)
+        across = tuple(c for c in inner.condition if scope.bind(c).levels - {0})
+        candidates = tuple(filter(may_have_band_or_keys, across))
+        if not candidates:
+            return None
+        if not has_band_or_keys(candidates):
+            first = candidates[0]
+            raise Refused(f"{first.shown} bounds its rows on one side only; add the other bound", first.place)
         outer = list(dict.fromkeys(c for conjunct in across for c in scope.bind(conjunct).columns if c.level))
+        source = self._source(outer)
+        self._check(inner, source)
         rows = ctx.fresh("outer")
         names = {column: f"{rows}_c{number}" for number, column in enumerate(outer)}
 
         def inside(column: BoundColumn) -> str | None:
             return f"{rows}.{names[column]}" if column.level else None
 
-        domain = subquery_as(self._domain(names.items()), rows)
+        domain = subquery_as(self._domain(source, names.items()), rows)
         on = tuple(scope.bind(c).substitute(inside) for c in inner.condition)
         pairs = Join(domain, inner.tree, "inner", "JOIN", on)
         for conjunct in on:
@@ -147,57 +212,75 @@ class _Groups:
         self._join(Project(found.pairs, items, quantifier="DISTINCT"), groups, found)
         return f"{groups}.{groups}_v0 IS NOT NULL"
 
-    def _aggregate(self, inner: QueryBlock, found: _Correlation) -> str:
-        """Join the groups of a subquery; return its value over them."""
-        if len(inner.project.items) != 1:
-            raise Refused("it has several columns")
-        (item,) = inner.project.items
-        value, aggregates = without_alias(item), calls(item)
-        if not aggregates or outside(value, aggregates).columns:
-            raise Refused(f"{item.shown} is more than aggregates of the subquery's rows", item.place)
-        if self.ctx.scope(inner.tree, outer=self.scope).bind(item).levels - {0}:
-            raise Refused(f"{item.shown} reads columns of the query around it", item.place)
+    def _aggregates(self, inner: QueryBlock, found: _Correlation, *, nullable: bool) -> list[str]:
+        """Join the groups of a subquery; return the values of its items over them.
+
+        ``nullable``: to Spark they may be NULL in any case, as those of scalar subqueries.
+        """
+        scope, items = self.ctx.scope(inner.tree, outer=self.scope), inner.project.items
+        read = [(without_alias(item), calls(item)) for item in items]
+        for item, (value, aggregates) in zip(items, read, strict=True):
+            if not aggregates or outside(value, aggregates).columns:
+                raise Refused(f"{item.shown} is more than aggregates of the subquery's rows", item.place)
+            if scope.bind(item).levels - {0}:
+                raise Refused(f"{item.shown} reads columns of the query around it", item.place)
         groups = self.ctx.fresh("groups")
-        values = {call: f"{groups}_v{number}" for number, call in enumerate(aggregates)}
-        items = (*found.keys, *(Scalar(f"{call.text} AS {name}") for call, name in values.items()))
-        self._join(Project(Aggregate(found.pairs, found.keys), items), groups, found)
+        every = dict.fromkeys(call.text for _, aggregates in read for call in aggregates)
+        names = {text: f"{groups}_v{number}" for number, text in enumerate(every)}
+        keyed = (*found.keys, *(Scalar(f"{text} AS {name}") for text, name in names.items()))
+        self._join(Project(Aggregate(found.pairs, found.keys), keyed), groups, found)
 
         def total(call: Call) -> str:
-            """An aggregate of rows that may be none; to Spark, a subquery may be NULL in any case."""
-            text = f"{groups}.{values[call]}"
-            return f"nvl2({text}, {text}, 0)" if call.function == "count" else text
+            """An aggregate of rows that may be none."""
+            text = f"{groups}.{names[call.text]}"
+            if call.function != "count":
+                return text
+            return f"nvl2({text}, {text}, 0)" if nullable else f"coalesce({text}, 0)"
 
-        text = replaced(value, aggregates, total).text
-        return text if value.text == aggregates[0].text else f"if(true, {text}, NULL)"
+        def shown(value: Scalar, aggregates: tuple[Call, ...]) -> str:
+            text = replaced(value, aggregates, total).text
+            return text if value.text == aggregates[0].text or not nullable else f"if(true, {text}, NULL)"
+
+        return [shown(*one) for one in read]
 
     def _join(self, rows: Project, name: str, found: _Correlation) -> None:
         """Join rows of the subquery with the block, by what it reads of the block."""
         same = tuple(Scalar(f"{name}.{own} <=> {self._reference(column)}") for column, own in found.names.items())
         self.tree = Join(self.tree, subquery_as(rows, name), "left", "LEFT JOIN", same)
 
-    def _check(self, inner: QueryBlock) -> None:
-        """Raise ``Refused`` where the block cannot be read twice, or the subquery is no join with it."""
-        block = self.block
+    def _source(self, columns: list[BoundColumn]) -> Logical:
+        """The relations whose columns a subquery reads: all, or the first ones where others are LATERAL."""
+        tree, names = self.rows, self.ctx.names
+        last = max((column.relation for column in columns), default=0)
+        if leans_on_left(tree):
+            while isinstance(tree, Join) and tree.kind in _KEEPS_LEFT and last < len(names.sources(tree.left)):
+                tree = tree.left
+        return tree
+
+    def _check(self, inner: QueryBlock, source: Logical) -> None:
+        """Raise ``Refused`` where a source cannot be read twice, or the subquery is no join with it."""
         check_not_correlated(self.ctx)
         check_inner(inner.tree, self.ctx.names)
-        if block.below or block.project.hint:
-            raise Refused("the query around it groups or ranks rows, or has a hint; compute it in a query below that")
-        if leans_on_left(block.tree) or has_lateral_view(block.tree):
-            raise Refused("FROM around it has a LATERAL item")
-        if reason := self.ctx.nonrepeatable_reason(block.tree):
+        if leans_on_left(source) or has_lateral_view(self.rows):
+            raise Refused("it reads columns of a LATERAL item")
+        if reason := self.ctx.nonrepeatable_reason(source):
             raise Refused(f"the rows around it would be read twice, and {reason}")
 
-    def _domain(self, columns: Iterable[tuple[BoundColumn, str]]) -> Project:
-        """The distinct values of the columns that a subquery reads of the block."""
-        items = []
+    def _domain(self, source: Logical, columns: Iterable[tuple[BoundColumn, str]]) -> Project:
+        """The distinct values of the columns that a subquery reads of its source."""
+        items, ctx = [], self.ctx
         for column, name in columns:
             type_ = column.check_no_field().column.type
-            if type_ is None or not (type_.exact or type_.approximate):
+            if type_ is None or not (type_.exact or type_.approximate or type_.name in ("array", "struct")):
                 raise Refused(f"{column.ref.text} is {type_ or 'of a type that is not known'}, which has no groups")
+            common_cast((type_,), ansi=True)
             items.append(Scalar(f"{self._reference(column)} AS {name}"))
-        tree, ctx = self.block.tree, self.ctx
-        known = tuple(c for c in self.block.condition if not c.plans and not ctx.volatile_call(c.tree, tree))
-        return Project(where(tree, known), tuple(items), quantifier="DISTINCT")
+        condition = self.block.condition
+        if source is self.block.tree:
+            known = tuple(c for c in condition if not c.plans and not ctx.volatile_call(c.tree, source))
+        else:
+            known = kept_rows(condition, (self.block.tree,), source, 0, ctx) if self.keeps else ()
+        return Project(where(source, known), tuple(items), quantifier="DISTINCT")
 
     def _reference(self, column: BoundColumn) -> str:
         names = self.scope.sources[column.relation].names

@@ -19,6 +19,7 @@ from dovetail.rules.nearest.kept_rows import kept_rows
 from dovetail.rules.nearest.picked_row import LeftRows, may_pick, picked_row, relations_read
 from dovetail.rules.nearest.shown_columns import all_readers_of
 from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.decorrelation import is_aggregated
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
@@ -113,16 +114,17 @@ class _Blocks:
         if not isinstance(right, Derived) or not right.lateral:
             return None
         block = may_pick(right.query)
-        always = all(isinstance(c.tree, exp.Boolean) and c.tree.this for c in normal_form(join.condition))
-        if block is None or not always or join.kind not in ("inner", "cross", "left") or join.using or join.natural:
+        is_true = all(isinstance(c.tree, exp.Boolean) and c.tree.this for c in normal_form(join.condition))
+        if block is None or not (block.above or is_aggregated(block)):
+            return None
+        if not is_true or join.kind not in ("inner", "cross", "left") or join.using or join.natural:
             return None
         try:
-            if not block.above:
-                return None  # an aggregate has a row in any case
             if any(is_star(item.tree) for item in block.project.items):
                 items = expand_items(block.project.items, scope_of(self.ctx.names, block.tree), self.ctx.names)
                 block = replace(block, project=replace(block.project, items=items))
-            shown = _shown(right, block, "left" if join.kind == "left" else "inner")
+            always = join.kind == "left" or not block.above  # an aggregate has a row in any case
+            shown = _shown(right, block, "left" if always else "inner")
             return self.join(LeftRows(join.left), block, shown, keeps=keeps)
         except Refused as no:
             return self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)

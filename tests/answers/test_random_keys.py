@@ -30,6 +30,7 @@ EQUALITIES = (
 ELEMENTS = (
     "array_contains(b.ns, a.x)", "arrays_overlap(a.ns, b.ns)", "exists(b.ns, e -> e = a.x)", "a.x IN (b.x, b.y, 3)",
     "array_contains(a.fs, b.f)", "arrays_overlap(a.ss, b.ss)", "size(array_intersect(a.ns, b.ns)) > 0",
+    "size(array_intersect(a.ss, b.ss)) >= 2", "array_position(b.ns, a.x) > 0", "1 = array_position(a.fs, b.f)",
     "map_contains_key(b.m, a.x)", "b.s IN (a.s, a.t)", "array_contains(b.ns, a.l)", "a.x NOT IN (b.x, b.y)",
 )  # fmt: skip
 NULLS = (
@@ -38,7 +39,9 @@ NULLS = (
 )  # fmt: skip
 PREFIXES = (
     "startswith(a.s, b.t)", "startswith(b.s, a.t)", "a.s LIKE concat(b.t, '%')", "b.s LIKE a.t || '_'", "a.s LIKE b.t",
-    "left(a.s, length(b.t)) = b.t", "b.t = substring(a.s, 1, b.x)",
+    "left(a.s, length(b.t)) = b.t", "b.t = substring(a.s, 1, b.x)", "locate(b.t, a.s) = 1", "1 = instr(b.s, a.t)",
+    "position(a.t IN b.s) = 1", "endswith(a.s, b.t)", "right(b.s, length(a.t)) = a.t", "a.s LIKE concat('%', b.t)",
+    "b.t = substring(a.s, -b.x)", "b.s LIKE '_' || a.t", "endswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
     "startswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
 )  # fmt: skip
 BANDS = (
@@ -49,6 +52,12 @@ BANDS = (
 )  # fmt: skip
 OTHERS = ("a.x > 2", "b.y < 3", "a.s IS NULL", "b.x IS NULL", "a.id < b.id", "a.id <> b.id", "a.x + b.x > 3")
 NOT_IN = "(a.x, a.s) NOT IN"
+VALUES_OF_B = (
+    "EXISTS (SELECT 1 FROM b WHERE {}) AS f FROM a",
+    "(SELECT count(*) FROM b WHERE {}) AS n, a.x IS NULL OR NOT EXISTS (SELECT 1 FROM b WHERE {}) AS f FROM a",
+    "n.* FROM a LEFT JOIN LATERAL (SELECT count(b.s) AS n, max(b.y) AS m FROM b WHERE {}) n ON n.n > 1 WHERE a.id > 0",
+    "n.m FROM a, LATERAL (SELECT count(*) + 1 AS n, min(b.s) AS m FROM b WHERE {}) n",
+)
 JOINS = (
     "JOIN",
     "LEFT JOIN",
@@ -59,6 +68,7 @@ JOINS = (
     "EXISTS",
     "NOT EXISTS",
     NOT_IN,
+    *VALUES_OF_B,
 )
 COLUMNS = {
     "id": "INT", "x": "INT", "y": "INT", "l": "BIGINT", "f": "DOUBLE", "s": "STRING", "t": "STRING", "d": "DATE",
@@ -113,6 +123,8 @@ condition = st.tuples(
 
 
 def statement(join: str, on: str) -> str:
+    if join in VALUES_OF_B:
+        return f"SELECT a.id, a.x, a.s, {join.replace('{}', on)}"
     if join == NOT_IN:
         return f"SELECT a.id, a.x, a.s FROM a WHERE {join} (SELECT b.x, b.s FROM b WHERE {on})"
     if "EXISTS" in join:
@@ -229,7 +241,13 @@ def test_texts_that_are_no_utf8_have_prefixes(session: SparkSession) -> None:
     for name in ("a", "b"):
         rows = ", ".join(f"({n}, {text})" for n, text in enumerate(texts))
         few_rows(session, name, f"SELECT id, CAST(s AS STRING) AS s FROM VALUES {rows} AS r(id, s)")
-    for on in ("startswith(a.s, b.s)", "a.s LIKE concat(b.s, '%')", "left(a.s, length(b.s)) = b.s"):
+    starts = (
+        "startswith(a.s, b.s)",
+        "a.s LIKE concat(b.s, '%')",
+        "left(a.s, length(b.s)) = b.s",
+    )
+    others = ("instr(a.s, b.s) = 1", "endswith(a.s, b.s)", "a.s LIKE concat('%', b.s)", "right(a.s, length(b.s)) = b.s")
+    for on in (*starts, *others):
         query = f"SELECT a.id, b.id AS j FROM a LEFT JOIN b ON {on}"
         plan = Optimizer(session, Options(force=True)).plan(query)
         assert plan.rewritten

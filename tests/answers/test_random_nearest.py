@@ -147,7 +147,10 @@ PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
     "SELECT t.id, (SELECT q.seq AS ts FROM q WHERE {on} ORDER BY ts LIMIT 1) AS x FROM t": False,
     "SELECT t.id, (SELECT count(*) FROM q WHERE {on}) AS n FROM t": False,
     "SELECT t.id, (SELECT {first}(q.ts) FROM q WHERE {on}) AS at FROM t": False,
-    "SELECT t.id, x.at FROM t, LATERAL (SELECT {last}(q.ts) AS at FROM q WHERE {on}) x": False,
+    "SELECT t.id, x.at FROM t, LATERAL (SELECT {last}(q.ts) AS at FROM q WHERE {on}) x": True,
+    "SELECT t.*, x.* FROM t LEFT JOIN LATERAL (SELECT {last}_by(q.ts, q.ts) AS at, {last}(q.ts) AS b FROM q "
+    "WHERE {on}) x ON true WHERE t.id > 0": True,
+    "SELECT t.id, x.a, x.b FROM t, LATERAL (SELECT {last}(q.ts) AS a, {first}(q.v) AS b FROM q WHERE {on}) x": False,
     "SELECT t.id, x.ts FROM t, LATERAL (SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 2) x": True,
     "SELECT t.id, x.* FROM t LEFT JOIN LATERAL (SELECT q.ts, seq FROM q WHERE {on} ORDER BY {order} LIMIT 3) x "
     "WHERE t.id > 0": True,

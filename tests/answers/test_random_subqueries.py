@@ -102,6 +102,23 @@ def subqueries(draw: st.DrawFn) -> RandomQuery:
         f"SELECT * FROM p LEFT JOIN LATERAL (SELECT {shown} FROM i WHERE {where}) t ON t.k = p.v",
         "SELECT * FROM p JOIN LATERAL (SELECT k, lo, hi FROM i WHERE k = p.k) AS t(a, b, c) ON p.x BETWEEN b AND c",
         f"SELECT p.x, t.lo FROM p JOIN LATERAL (SELECT i.lo, i.hi, i.k, i.w FROM i WHERE {where}) t WHERE {test}",
+        f"SELECT p.v, t.* FROM p, LATERAL (SELECT count(*) AS n, sum(i.w) AS s, max(i.lo) AS m FROM i WHERE {where}) t",
+        (
+            f"SELECT * FROM p LEFT JOIN LATERAL (SELECT count(i.w) + 1 FROM i WHERE {where}) t(n) ON t.n > 1 "
+            f"JOIN LATERAL (SELECT min(hi) AS h FROM i WHERE {where}) u WHERE p.v > 0"
+        ),
+        (
+            "SELECT p.k, sum(t.n) AS n FROM p JOIN (SELECT DISTINCT k AS j FROM i) g ON g.j = p.k, "
+            f"LATERAL (SELECT count(*) AS n FROM i WHERE {where}) t GROUP BY p.k"
+        ),
+        (
+            f"SELECT p.x, t.n, g.w FROM p JOIN LATERAL (SELECT count(*) AS n FROM i WHERE {where}) t "
+            "FULL JOIN i g ON g.k = t.n WHERE p.x IS NULL OR p.x > 1"
+        ),
+        (
+            f"SELECT p.x, (SELECT count(*) FROM i WHERE {where}) AS n, t.h FROM p, "
+            f"LATERAL (SELECT min(hi) AS h FROM i WHERE {where}) t WHERE p.v > 0"
+        ),
     ]
     return RandomQuery(points, intervals, draw(st.sampled_from(forms)))
 
