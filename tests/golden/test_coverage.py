@@ -42,7 +42,7 @@ CHOSEN = (
     r"what covers .* bins, for (about [\d,]+|an unknown number of) points and .* ends",
     "running sums over about .* points and .* ends",
     "keys of .*",
-    "pairs, about .* for each point",
+    "pairs, (about .*|an unknown number of pairs) for each point",
     "pairs, since the lengths of intervals are not known",
     "RANGE windows over the source",
     "the join as it is written: .*",
