@@ -1,24 +1,29 @@
 """Distances by which pairs are sorted: ``abs(t.x - q.x)``, ``abs(datediff(t.day, q.day))``.
 
+So is ``CASE WHEN t.x > q.x THEN t.x - q.x ELSE q.x - t.x END``.
+
 The least distant rows are the last ones before a left value and the first ones after it, so many on either side as are
 wanted.  That holds where a row is no less distant than one that lies between the two.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from sys import float_info
 
 from sqlglot import exp
 
+from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Place, Refused
-from dovetail.planner.expr import sql, without_parentheses
+from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.logical.nearest_join import Direction
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import NEGATED_DIGITS
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 
 _GREATEST = float_info.max
+_WORDS = re.compile(r"\b(abs|case|if)\b", re.IGNORECASE)
 _SECONDS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.Cast)
 
 
@@ -42,6 +47,11 @@ class Distance:
     def near(self) -> exp.Expression:
         """The left value from which rows are the less distant, the nearer they stand."""
         return _finite(self.left) if self.approximate else self.left
+
+
+def may_be_distance(expression: Scalar) -> bool:
+    """Whether an expression may be a distance; cheap, and never looks anything up."""
+    return bool(_WORDS.search(expression.text))
 
 
 def distance_operands(
@@ -83,6 +93,7 @@ def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -
 
     Raises ``RefusedDistance`` for a distance that need not grow from one right value to the next.
     """
+    distance = _as_abs(distance)
     if not isinstance(distance, exp.Abs):
         return None
     difference = without_parentheses(distance.this)
@@ -98,6 +109,25 @@ def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -
         raise RefusedDistance(f"{sql(difference)} {why}", place)
     approximate = any(t and t.approximate for t in types)
     return Distance(left, right, approximate, dates or all(t and t.integral for t in types))
+
+
+def _as_abs(tree: exp.Expression) -> exp.Expression:
+    """``abs(a - b)`` in the place of ``CASE WHEN a > b THEN a - b ELSE b - a END``; any other expression as it is."""
+    match tree:
+        case exp.Case(args={"this": None, "ifs": [exp.If() as branch], "default": exp.Expr() as other}):
+            pass
+        case exp.If(args={"false": exp.Expr() as other}):
+            branch = tree
+        case _:
+            return tree
+    found, first, second = compared(branch.this), *map(without_parentheses, (branch.args["true"], other))
+    if found is None or not found.by_order or type(first) is not type(second):
+        return tree
+    if not isinstance(first, exp.Sub | exp.DateDiff) or first.args.get("unit") or second.args.get("unit"):
+        return tree
+    greater = found if found.sign[0] == ">" else found.turned
+    ends = [tuple(map(without_parentheses, (one.this, one.expression))) for one in (first, second)]
+    return exp.Abs(this=first) if ends == [greater.operands, greater.turned.operands] else tree
 
 
 @dataclass(frozen=True)

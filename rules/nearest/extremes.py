@@ -15,7 +15,13 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.expr.calls import unknown
 from dovetail.planner.logical.nearest_join import Direction
-from dovetail.rules.nearest.distance import RefusedDistance, check_tie_breaks, distance_operands, read_gap
+from dovetail.rules.nearest.distance import (
+    RefusedDistance,
+    check_tie_breaks,
+    distance_operands,
+    may_be_distance,
+    read_gap,
+)
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -49,7 +55,7 @@ def wanted_by_aggregates(block: QueryBlock, pairs: Pairs) -> Wanted | None:
 
 def may_take_a_distance(block: QueryBlock) -> bool:
     """Whether aggregates of a block may take the least distance; cheap, and never looks anything up."""
-    return any("abs" in scalar.text.lower() for scalar in (*block.project.items, *block.in_clauses))
+    return any(map(may_be_distance, (*block.project.items, *block.in_clauses)))
 
 
 def decided_by(items: tuple[Scalar, ...], pairs: Pairs) -> tuple[Wanted, tuple[Scalar, ...]] | None:

@@ -26,7 +26,7 @@ from dovetail.planner.logical import Filter, Logical, Sort
 from dovetail.planner.logical.nearest_join import Direction
 from dovetail.planner.sql.names import Resolver
 from dovetail.rules.context import Context
-from dovetail.rules.nearest.distance import check_tie_breaks, distance_operands, read_gap
+from dovetail.rules.nearest.distance import check_tie_breaks, distance_operands, may_be_distance, read_gap
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -124,7 +124,7 @@ def _count(sign: str, number: int) -> int:
 
 def sorts_by_distance(ranking: Ranking) -> bool:
     """Whether a ranking may sort by a distance; cheap, and never looks anything up."""
-    return any("abs" in key.expression.text.lower() for key in ranking.order)
+    return any(may_be_distance(key.expression) for key in ranking.order)
 
 
 def keeps_ties(ranking: Ranking) -> bool:

@@ -265,6 +265,12 @@ NEAR = {  # by a distance: of rows that are equally near any may be kept, so the
     "SELECT t.id, q.seq FROM {from_} "
     "QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}, q.v + t.v, q.seq) <= {n}": False,
 }
+DISTANCES = (
+    "abs(t.ts - q.ts)",
+    "abs((q.ts) - t.ts)",
+    "CASE WHEN t.ts > q.ts THEN t.ts - q.ts ELSE (q.ts - t.ts) END",
+    "if(t.ts <= q.ts, q.ts - t.ts, t.ts - q.ts)",
+)
 EXACT = "max_by"  # over -abs(…), which is NaN where the distance is
 NEAR |= {  # aggregates over distances
     "SELECT t.id, min({d}) AS d FROM {from_} GROUP BY t.id": True,
@@ -298,7 +304,7 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
         "t, q WHERE {}",
     )
     words = {
-        "d": draw(st.sampled_from(("abs(t.ts - q.ts)", "abs((q.ts) - t.ts)"))),
+        "d": draw(st.sampled_from(DISTANCES)),
         "nulls": draw(st.sampled_from(("", " NULLS LAST", " ASC NULLS FIRST", ", t.v"))),
         "from_": draw(st.sampled_from(joins)).format(said),
         "n": str(draw(st.sampled_from((1, 1, 2, 3)))),
