@@ -52,7 +52,7 @@ class Topics:
         second = str(at) if at is not None else "id + 30 - id * 7 % 31"
         for number, topic in enumerate(TOPICS):
             event = (
-                f"CAST(id AS INT) AS id, CAST((id + {number}) % 5 AS INT) AS k, "
+                f"CAST(id AS INT) AS id, CAST((id + {3 * number}) % 5 AS INT) AS k, "
                 f"timestamp_seconds({BEGIN} + {second}) AS ts, {late} AS late"
             )
             events = self.session.range(first, last, 1, 1).selectExpr(event.split(", ")[0], *event.split(", ")[1:])
@@ -71,11 +71,11 @@ class Topics:
             _parsed(reader.load()).withWatermark("ts", DELAY).createOrReplaceTempView(topic)
 
     def batch(self, offsets: dict[str, dict[str, int]], text: str) -> DataFrame:
-        """Run a query by plain Spark over the rows of both topics up to some offsets, without those that are late."""
+        """Run a query by plain Spark over the rows of topics up to some offsets, without those that are late."""
         session = self.session.newSession()
-        for topic in TOPICS:
+        for topic, ends in offsets.items():
             reader = self._options(session.read.format("kafka")).option("subscribe", topic)
-            reader = reader.option("endingOffsets", json.dumps({topic: offsets[topic]}))
+            reader = reader.option("endingOffsets", json.dumps({topic: ends}))
             _parsed(reader.load()).where("NOT late").createOrReplaceTempView(topic)
         return session.sql(text)
 
