@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import harness
 from dovetail import Optimizer
+from dovetail.optimizer.estimate import run
 from dovetail.planner.estimate.clusters import Interval
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ def measure_times(spark: SparkSession, folder: Path, report: harness.Report, *, 
 
 
 def measure_coverage(spark: SparkSession, folder: Path, report: harness.Report, *, quick: bool) -> None:
-    """Runs with seeds of their own: how many of the certified intervals at the end hold the exact value."""
+    """Runs with seeds of their own: how many of the certified intervals at the end hold the exact value.
+
+    Exact runs of these tables are short; they do not end an estimate here, and an exact answer does not count.
+    """
+    run._SHORT = 0.0
     events, runs = (20_000, 3) if quick else (200_000, 34)
     cells = []
     for name, points in POINTS.items():
@@ -100,7 +105,7 @@ def measure_coverage(spark: SparkSession, folder: Path, report: harness.Report, 
             held = total = 0
             missed = []
             for seed in range(runs):
-                answer = next(a for a in opt.estimate(text, error=error, seed=seed) if a.widest <= error)
+                *_, answer = (a for a in opt.estimate(text, error=error, seed=seed) if not a.exact)
                 hits = [hit for row in answer.rows if row.certified for hit in _hits(row.values, exact)]
                 held, total = held + sum(hits), total + len(hits)
                 missed += [] if all(hits) else [seed]
