@@ -45,14 +45,31 @@ def explain_joins(plan: Logical) -> Declined | None:
 
 
 def _explain_subqueries(plan: Logical) -> Declined | None:
-    """Why a subquery that compares its rows with those around it by order stays one; None if there is none."""
+    """Why a subquery that compares its rows with those around it stays one; None if there is none.
+
+    The first comparison by order decides, else the first condition beside which there is no equality.
+    """
+    found = None
     for node in plan.walk():
         for query in node.subplans:
             for inner in query.walk():
                 if isinstance(inner, Filter) and inner.clause == "WHERE":
                     for conjunct in filter(_compares_relations, inner.condition):
                         return Declined(_RULE, _describe_subquery(conjunct), conjunct.place)
-    return None
+                    found = found or _without_equality(inner.condition)
+    return found
+
+
+def _without_equality(condition: tuple[Scalar, ...]) -> Declined | None:
+    """Why a subquery of one relation is no join by keys: the first conjunct that names relations beside its own."""
+    across = [c for c in condition if len({column.parts[:-1] for column in c.columns} - {()}) > 1]
+    if not across or any(map(_is_equality, across)):
+        return None
+    reason = (
+        f"the subquery has no equality and no band with the query around it ({across[0].shown}), so Spark compares "
+        "every pair; add an equality or a band"
+    )
+    return Declined(_RULE, reason, across[0].place, "no_equality")
 
 
 def _describe_subquery(conjunct: Scalar) -> str:
