@@ -62,8 +62,9 @@ def _explain_subqueries(plan: Logical) -> Declined | None:
 
 def _without_equality(condition: tuple[Scalar, ...]) -> Declined | None:
     """Why a subquery of one relation is no join by keys: the first conjunct that names relations beside its own."""
-    across = [c for c in condition if len({column.parts[:-1] for column in c.columns} - {()}) > 1]
-    if not across or any(map(_is_equality, across)):
+    read = [c for c in condition if c.known is not None]  # others have columns that only Spark knows
+    across = [c for c in read if len({column.parts[:-1] for column in c.columns} - {()}) > 1]
+    if not across or any(map(_is_equality, condition)):
         return None
     reason = (
         f"the subquery has no equality and no band with the query around it ({across[0].shown}), so Spark compares "
