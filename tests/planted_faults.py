@@ -24,7 +24,7 @@ class Fault:
 
 BINS = "planner/band/distance_sql.py"
 INTERVALS = "planner/band/interval_sql.py"
-NEAREST = "planner/physical/nearest_join.py"
+NEAREST = "planner/physical/nearest_union.py"
 FIRST_ROW = "rules/nearest/first_row.py"
 EXTREMES = "rules/nearest/extremes.py"
 JOIN = "planner/physical/key_join.py"

@@ -13,7 +13,7 @@ from dovetail.planner.logical import Logical
 from dovetail.planner.logical.nearest_join import Nearest, NearestJoin, NearestSubquery, NearestTies, NearestVersions
 from dovetail.planner.physical.base import Rewriting, Spark
 from dovetail.planner.physical.nearest_join import NearestJoin as SortedNearestJoin
-from dovetail.planner.physical.nearest_join import right_row
+from dovetail.planner.physical.nearest_union import right_row
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.analysis.sizes import Sizes, estimated, own_conditions, sizes_of
 from dovetail.rules.band_join.keys import pair_counter

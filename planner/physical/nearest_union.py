@@ -1,0 +1,351 @@
+"""The nearest right rows of each left row in one sort: a union of both sides, and the last right row so far.
+
+    key  time  side   right row        last right row so far
+    A    1     right  {price: 10}      {price: 10}
+    A    3     left                    {price: 10}      a left row, and its nearest right row
+    A    4     right  {price: NULL}    {price: NULL}    a right row all the same
+    A    4     left                    {price: NULL}
+
+The right row travels as a struct, so that a row of NULLs is not taken for no row.  Where a time is equal on both sides,
+right rows stand first, or last if an equal time does not count.  For the first row after a time the order is turned.
+(tempo, "Time series joins", has the same union.)
+
+``lag(…, n) IGNORE NULLS`` is the n-th of the last right rows, and ``lead`` of the next ones; Spark computes either in
+one pass, where a frame that ends at UNBOUNDED FOLLOWING would be quadratic.
+
+The k least distant rows are among the last k rows and the next k.  Both are sorted by distance, so either the i-th last
+row is one of them or the (k - i + 1)-th next row is, whichever is less distant.  Where further sort keys decide between
+equal distances, the row that they take comes last among the rows of one time before a left row, and first among those
+after it, so each has a sort of its own; a left row without a time gets the first rows by these keys alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical.nearest_join import Nearest, Tolerance
+from dovetail.planner.physical.presort import presort
+from dovetail.planner.types.schema import Column, SqlType
+
+
+def right_row(nearest: Nearest) -> str:
+    """A right row as a struct: its columns, and its time where that is needed."""
+    columns = [column for relation in nearest.right for column in relation.expressions]
+    fields = [f"'c{n}', {column}" for n, column in enumerate(columns)]
+    if nearest.tolerances or nearest.direction == "both" or not fields:
+        fields.append(f"'at', {nearest.times[1]}")
+    return f"named_struct({', '.join(fields)})"
+
+
+class NearestUnion:
+    """Renders the parts of the union; every column that it adds begins with ``name``."""
+
+    def __init__(
+        self,
+        nearest: Nearest,
+        name: str,
+        kind: str,
+        conjunction: Callable[[tuple[Scalar, ...]], str],
+        row_type: SqlType | None = None,
+    ) -> None:
+        self.nearest, self.name, self.kind, self.conjunction = nearest, name, kind, conjunction
+        self.row_type = row_type
+        self.columns = [column for relation in nearest.left for column in relation.expressions]
+        self.fillers = [
+            (not nearest.complete and c.type and c.type.filler) or "NULL"
+            for relation in nearest.left
+            for c in relation.columns
+        ]
+        self.keys = [f"{name}_k{n}" for n in range(len(nearest.keys))]
+        self.ties = [f"{name}_t{n}" for n in range(len(nearest.ties))]
+        self.shown = [f"{name}_l{n}" for n in range(len(self.columns))]
+        self.tolerances = [
+            Tolerance(one.other and f"{name}_o{n}", one.later, one.sign, f"{name}_b{n}")
+            for n, one in enumerate(nearest.tolerances)
+        ]
+        self.bounds = [  # what tolerances need of a left row, and its name
+            pair
+            for one, named in zip(nearest.tolerances, self.tolerances, strict=True)
+            for pair in ((one.other, named.other), (one.bound, named.bound))
+            if pair[0]
+        ]
+        self.guard = [f"{name}_on"] if kind == "left" and nearest.filters[0] else []
+
+    @property
+    def several(self) -> bool:
+        """Whether a left row may have more than one nearest row."""
+        return self.nearest.count > 1 or (self.nearest.direction == "both" and not self.nearest.complete)
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """How left and right rows of one time are sorted."""
+        return (0, 1) if self.nearest.strict else (1, 0)
+
+    @property
+    def carried(self) -> list[str]:
+        """The columns of a left row: those that are shown, and what its nearest row must fulfill."""
+        return [*self.shown, *(name for _, name in self.bounds), *self.guard]
+
+    def left(self, text: str) -> str:
+        """The rows of the left side; in an inner join those that can match at all."""
+        near, name = self.nearest, self.name
+        filters = near.filters[0]
+        values = [
+            (str(self.ranks[0]), f"{name}_side"),
+            (self.position(near.times[0]), f"{name}_at"),
+            *zip((key.left for key in near.keys), self.keys, strict=True),
+            *(("NULL", tie) for tie in self.ties),
+            *zip(self.columns, self.shown, strict=True),
+            *self.bounds,
+            *((self.conjunction(filters), guard) for guard in self.guard),
+            (f"CAST(NULL AS {self.row_type.sql})" if self.row_type else "NULL", f"{name}_near"),
+        ]
+        times = near.times if near.direction != "both" else ()
+        known = _known(*times[:1], *(key.left for key in near.keys if not key.null_safe))
+        return self._select(values, text, (*near.kept, *filters, *known) if self.kind == "inner" else near.kept)
+
+    def right(self, text: str) -> str:
+        """The rows of the right side that can match at all."""
+        near, name = self.nearest, self.name
+        values = [
+            (str(self.ranks[1]), f"{name}_side"),
+            (self.position(near.times[1]), f"{name}_at"),
+            *zip((key.right for key in near.keys), self.keys, strict=True),
+            *zip((tie.text for tie in near.ties), self.ties, strict=True),
+            *zip(self.fillers, self.shown, strict=True),
+            *(("NULL", column) for column in self.carried[len(self.shown) :]),
+            (right_row(near), f"{name}_near"),
+        ]
+        times = near.times if near.direction != "both" else ()
+        known = _known(*times[1:], *(key.right for key in near.keys if not key.null_safe))
+        return self._select(values, text, (*near.filters[1], *known))
+
+    def position(self, time: str) -> str:
+        """A time as it is sorted; an engine that does not type NULL sorts -0.0 before 0.0, and gets 0.0 for both."""
+        of = self.nearest.time_type
+        return f"{operand(time)} + 0D" if self.row_type and of and of.approximate else time
+
+    def _select(self, values: list[tuple[str, str]], text: str, where: tuple[Scalar, ...]) -> str:
+        condition = f"\nWHERE {self.conjunction(where)}" if where else ""
+        return f"SELECT {', '.join(f'{value} AS {name}' for value, name in values)}\nFROM {text}{condition}"
+
+    def presorted(self) -> str:
+        """The clause that sorts the rows of both sides before they are shuffled; for Spark's sort alone."""
+        if self.row_type:
+            return ""
+        descending = self.nearest.direction == "forward"
+        number = presort(
+            self.keys, f"{self.name}_at", self.nearest.time_type, f"{self.name}_side", descending=descending
+        )
+        return number and f"\nSORT BY {number}"
+
+    def one_candidate(self, union: str) -> list[str]:
+        """The rows of both sides with the last right row so far, of which those of the left side are kept.
+
+        Or with the less distant one of this row and the next.
+        """
+        (last, *ahead) = self.candidates()
+        if ahead:
+            (near,) = self.nearer([f"{self.name}_c0", f"{self.name}_c1"])
+            both = [f"{last} AS {self.name}_c0", f"{ahead[0]} AS {self.name}_c1"]
+            return [
+                f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{near} AS {self.name}_near'])}",
+                f"FROM (SELECT {', '.join([f'{self.name}_side', f'{self.name}_at', *self.carried, *both])}",
+                f"{union})",
+                f"WHERE {self.kept()}) AS {self.name}",
+            ]
+        return [
+            f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{last} AS {self.name}_near'])}",
+            union,
+            f"WHERE {self.kept()}) AS {self.name}",
+        ]
+
+    def each_candidate(self, union: str) -> list[str]:
+        """The rows of the left side, each as often as it has a nearest row."""
+        name, candidates = self.name, self.candidates()
+        columns = [f"{name}_c{n}" for n in range(len(candidates))]
+        windows = [f"{candidate} AS {column}" for candidate, column in zip(candidates, columns, strict=True)]
+        at = [f"{name}_at"] if self.nearest.direction == "both" else []
+        exploded = f"posexplode(array({', '.join(self.prune_candidates(columns))})) AS ({name}_n, {name}_near)"
+        any_ = [f"{self.matches(columns)} AS {name}_any"] if self.kind == "left" else []
+        return [
+            f"FROM (SELECT {', '.join([*self.carried, *any_, exploded])}",
+            f"FROM (SELECT {', '.join([f'{name}_side', *at, *self.carried, *windows])}",
+            union,
+            f"WHERE {name}_side = {self.ranks[0]})",
+            f"WHERE {self.kept()}) AS {name}",
+        ]
+
+    def candidates(self) -> list[str]:
+        """The last right rows so far; where both directions count, the next ones, and the first ones of all.
+
+        Behind these the first ones by the ties alone, for a left row that is equally near to all.
+        """
+        parts = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
+        way = "DESC" if self.nearest.direction == "forward" else "ASC"
+        order = [f"{parts}ORDER BY {self.name}_at {way} NULLS FIRST", f"{self.name}_side"]
+        near, each = f"{self.name}_near", range(1, self.nearest.count + 1)
+        found = [f"lag({near}, {n}) IGNORE NULLS OVER ({', '.join([*order, *self.sorted_ties()])})" for n in each]
+        if self.nearest.direction != "both":
+            return found
+        first = self.sorted_ties(first=True)
+        window = ", ".join([*order, *first])
+        found += [f"lead({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
+        if self.nearest.nulls_first:
+            found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
+        if first:
+            window = f"{parts}ORDER BY {', '.join(first)} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+            found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
+        return found
+
+    def sorted_ties(self, *, first: bool = False) -> list[str]:
+        """How right rows of one time are sorted, the one that is needed last, or ``first``."""
+        ways = [(tie.descending != first, tie.nulls_first != first) for tie in self.nearest.ties]
+        return [
+            f"{name} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+            for name, (descending, nulls_first) in zip(self.ties, ways, strict=True)
+        ]
+
+    def nearer(self, columns: list[str]) -> list[str]:
+        """As many of the candidates as are wanted, the least distant ones.
+
+        An infinite left value is sorted as the least or the greatest finite one.  There the same
+        infinity, whose distance is NaN, is the farthest: of two equal distances the one toward zero counts.
+        """
+        at, count = f"{self.name}_at", self.nearest.count
+        approximate = self.nearest.time_type is not None and self.nearest.time_type.approximate
+        found = []
+        for last, ahead in zip(columns[:count], reversed(columns[count:]), strict=True):
+            behind, before = self.difference(f"{last}.at", at), self.difference(at, f"{ahead}.at")
+            tie = f" OR {at} < 0 AND {before} <= {behind}" if approximate else ""
+            found.append(f"CASE WHEN {last} IS NULL OR {before} < {behind}{tie} THEN {ahead} ELSE {last} END")
+        return found
+
+    def by_kind(self, columns: list[str]) -> tuple[list[str], list[str], list[str], list[str]]:
+        """The candidates: the last ones, the next ones, the first ones of all, and the first ones by the ties alone."""
+        count, ties = self.nearest.count, self.nearest.count if self.nearest.ties else 0
+        rest = columns[2 * count :]
+        return columns[:count], columns[count : 2 * count], rest[: len(rest) - ties], rest[len(rest) - ties :]
+
+    def prune_candidates(self, columns: list[str]) -> list[str]:
+        """The candidates; of those on either side none that is farther away than as many others as are wanted.
+
+        Right rows without a time are among the first ones of all alone, and to a left row without one all are equally
+        near.
+        """
+        if self.nearest.complete:
+            return self.nearer(columns)
+        at = f"{self.name}_at"
+        last, ahead, first, tied = self.by_kind(columns)
+        if ahead and self.nearest.difference:
+            behind = [self.difference(f"{c}.at", at) for c in last]
+            before = [self.difference(at, f"{c}.at") for c in ahead]
+            last, ahead = (
+                [
+                    f"CASE WHEN {other} < {own} THEN NULL ELSE {c} END"
+                    for c, own, other in zip(side, distances, reversed(others), strict=True)
+                ]
+                for side, distances, others in ((last, behind, before), (ahead, before, behind))
+            )
+        if first:
+            last = [
+                f"CASE WHEN {c}.at IS NOT NULL OR {at} IS NULL THEN {own} END"
+                for c, own in zip(columns, last, strict=False)
+            ]
+        if tied:
+            last, ahead = ([f"CASE WHEN {at} IS NOT NULL THEN {c} END" for c in side] for side in (last, ahead))
+        first = [f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first]
+        return [*last, *ahead, *first, *(f"CASE WHEN {at} IS NULL THEN {c} END" for c in tied)]
+
+    def difference(self, earlier: str, later: str) -> str:
+        """How far a position is from an earlier one; NULL where that overflows, so that nothing raises.
+
+        NEAREST BY subtracts the times of every pair, so one of TIMESTAMP_NTZ raises here where it raises in Spark.
+        """
+        if not self.nearest.difference:
+            return f"({later} - {earlier})"
+        if self.nearest.difference == "date":
+            return f"datediff({later}, {earlier})"
+        if self.nearest.difference == "timestamp":
+            earlier, later = f"unix_micros({earlier})", f"unix_micros({later})"
+        of = self.nearest.time_type
+        if self.row_type and of and of.fractional:
+            return f"({later} - {earlier})"  # its try_subtract takes whole numbers alone; others do not overflow
+        return f"try_subtract({later}, {earlier})"
+
+    def matches(self, columns: list[str]) -> str:
+        """Whether a left row of an outer join has a match among its candidates, of which the nearest is the first."""
+        found = columns[0] if self.nearest.direction != "both" else f"coalesce({', '.join(columns)})"
+        return " AND ".join([f"{found} IS NOT NULL", *self.near_enough(columns[0])])
+
+    def near_enough(self, near: str) -> list[str]:
+        """What a candidate must fulfill to be a match."""
+        return [*self.guard, *(one.show(f"{near}.at") for one in self.tolerances)]
+
+    def found(self) -> str:
+        """The match, or NULL."""
+        near = f"{self.name}_near"
+        conditions = self.near_enough(near)
+        if self.kind == "inner" or not conditions:
+            return near
+        return f"CASE WHEN {' AND '.join(conditions)} THEN {near} END AS {near}"
+
+    def kept(self) -> str:
+        """The condition on rows with a candidate: those of the left side, in an inner join with a match."""
+        near = f"{self.name}_near"
+        matched = [f"{near} IS NOT NULL", *self.near_enough(near)]
+        if not self.several:
+            return " AND ".join([f"{self.name}_side = {self.ranks[0]}", *(matched if self.kind == "inner" else ())])
+        if self.kind == "inner":
+            return " AND ".join(matched)
+        return f"CASE WHEN {self.name}_any THEN {' AND '.join(matched)} ELSE {self.name}_n = 0 END"
+
+    def left_row(self) -> list[str]:
+        """The columns of the left side as a struct, whose fields keep comments and the lengths of CHAR.
+
+        A column that LATERAL reads by its own name loses them, and Spark no longer pads what is compared with a CHAR.
+        An engine that does not type NULL has neither, and takes fields of a struct for nullable.
+        """
+        if self.row_type:
+            return self.shown
+        fields = (f"'c{n}', {column}" for n, column in enumerate(self.shown))
+        return [f"named_struct({', '.join(fields)}) AS {self.name}_left"] if self.shown else []
+
+    def relations(self) -> Iterator[tuple[str, str]]:
+        """The relations of the join by name, each with its columns as they are shown; none of those without any."""
+        left = (self.left_value(n) for n in range(len(self.shown)))
+        matched = [c for relation in self.nearest.right for c in relation.columns]
+        right = (self.matched(self.right_value(n), c) for n, c in enumerate(matched))
+        for side, values in ((self.nearest.left, left), (self.nearest.right, right)):
+            for relation in side:
+                columns = [f"{next(values)} AS {quote(c.name)}" for c in relation.columns]
+                if columns:
+                    yield relation.name, ", ".join(columns)
+
+    def left_value(self, number: int) -> str:
+        """A column of the left row as LATERAL reads it."""
+        return f"{self.name}.{self.name}_l{number}" if self.row_type else f"{self.name}.{self.name}_left.c{number}"
+
+    def right_value(self, number: int) -> str:
+        """A column of the match as LATERAL reads it.
+
+        An engine that does not type NULL finds no field behind a dot there, and in a NULL of CASE the fields of the
+        row that was not taken.
+        """
+        near = f"{self.name}.{self.name}_near"
+        if self.row_type is None:
+            return f"{near}.c{number}"
+        field = f"{near}['c{number}']"
+        return field if self.kind == "inner" else f"CASE WHEN {near} IS NOT NULL THEN {field} END"
+
+    def matched(self, value: str, column: Column) -> str:
+        """A column of the match: in an inner join one that is never NULL stays such a column."""
+        filler = column.type.filler if column.type and self.kind == "inner" and not column.may_be_null else None
+        return f"coalesce({value}, {filler})" if filler else value
+
+
+def _known(*expressions: str) -> list[Scalar]:
+    """The conditions that these are not NULL: then a row can match."""
+    return [Scalar(f"{operand(expression)} IS NOT NULL") for expression in dict.fromkeys(expressions)]
