@@ -35,6 +35,7 @@ from dovetail.planner.types.typed import type_of
 
 _MOST_LENGTHS = 12
 _MOST_EMPTY = 0.5  # of the prefixes: each meets all rows of the other side
+_WILDCARDS = ("%", "_")
 _ENDS = "_\\\\\N{REPLACEMENT CHARACTER}"  # as a literal in SQL: two backslashes are one, or two where none escapes
 
 
@@ -104,7 +105,7 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | None:
     whole, start = key_value(text, "", scope), key_value(prefix, "", scope)
     required = start
     if is_pattern:
-        if last and _is_wildcard(_parts(prefix)[-1]):
+        if last and _text_of(_parts(prefix)[-1]).endswith(_WILDCARDS):
             raise Refused(f"{sql(prefix)} begins and ends with a wildcard, so a text with it in the middle matches")
         plain = f"substring_index(translate({start}, '{_ENDS}', '%%%%'), '%', {-1 if last else 1})"
         start = f"CASE WHEN is_valid_utf8({start}) THEN {plain} ELSE '' END"
@@ -138,7 +139,7 @@ def _tested(tree: exp.Expression) -> _Test | None:
         several = isinstance(tree.expression, exp.Any | exp.All | exp.Tuple)
         if several or tree.args.get("negate"):
             return None
-        return _Test(tree.this, tree.expression, last=_is_wildcard(_parts(tree.expression)[0]))
+        return _Test(tree.this, tree.expression, last=_text_of(_parts(tree.expression)[0]).startswith(_WILDCARDS))
     match call_of(tree):
         case (("startswith" | "endswith") as name, [text, prefix]):
             return _Test(text, prefix, last=name == "endswith")
@@ -172,6 +173,6 @@ def _parts(pattern: exp.Expression) -> list[exp.Expression]:
     return [part for one in found for part in _parts(one)] or [pattern]
 
 
-def _is_wildcard(part: exp.Expression) -> bool:
-    """Whether a part of a pattern is a wildcard as written."""
-    return isinstance(part, exp.Literal) and part.name in ("%", "_")
+def _text_of(part: exp.Expression) -> str:
+    """The text of a literal; empty for any other part of a pattern."""
+    return part.name if isinstance(part, exp.Literal) and part.is_string else ""

@@ -207,7 +207,7 @@ def _why_not_exact(left: SqlType, right: SqlType, pairs: Pairs) -> str:
         return "" if exact else f"rounds, since it subtracts {left} and {right}"
     if left.integral and right.integral:
         why = "since spark.sql.ansi.enabled is false" if not pairs.scope.ansi else "as this server never raises"
-        return f"could wrap around, {why}; cast to DOUBLE" if pairs.wraps else ""
+        return f"could wrap around, {why}; cast both to DOUBLE or DECIMAL" if pairs.wraps else ""
     digits = sum(max(ends) for ends in zip(left.digits, right.digits, strict=True)) + 1
     return "" if digits <= NEGATED_DIGITS else f"has more than {NEGATED_DIGITS} digits, to which Spark rounds abs()"
 

@@ -149,12 +149,13 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
                 f"{ranking.function}() keeps all rows of one distance; row_number() keeps one of them",
                 keys[0].expression.place,
             )
-        for key in keys[1:]:
+        ties = [key for key in keys[1:] if pairs.side(key.expression.tree) not in ("left", None)]
+        for key in ties:
             try:
                 check_tie_breaks(ends, key.expression.tree, pairs)
             except Refused as no:
                 raise Refused(no.reason, key.expression.place) from no
-        return Wanted(ends[1], "both", tuple(map(_last_first, keys[1:])), count, ends[0], keys[0].nulls_first)
+        return Wanted(ends[1], "both", tuple(map(_last_first, ties)), count, ends[0], keys[0].nulls_first)
     if gap := read_gap(keys[0].expression.tree, pairs, keys[0].expression.place):
         if not gap.exact and (keeps_ties(ranking) or len(keys) > 1):
             raise Refused(f"rows of several times may have one {keys[0].expression.shown}", keys[0].expression.place)

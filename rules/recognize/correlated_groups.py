@@ -273,7 +273,7 @@ class _Groups:
             type_ = column.check_no_field().column.type
             if type_ is None or not (type_.exact or type_.approximate or type_.name in ("array", "struct")):
                 raise Refused(f"{column.ref.text} is {type_ or 'of a type that is not known'}, which has no groups")
-            common_cast((type_,), ansi=True)
+            common_cast((type_,), ansi=True)  # refuses values that are equal, and may differ in another comparison
             items.append(Scalar(f"{self._reference(column)} AS {name}"))
         condition = self.block.condition
         if source is self.block.tree:
