@@ -153,6 +153,8 @@ def test_a_report_has_no_rows_that_differ() -> None:
         ("postgresql://ann:p@ss@h/db", "postgresql://…@h/db"),
         ("OPTIONS (url 'u', password 'it''s', dbtable 'x')", "OPTIONS (url 'u', password '…', dbtable 'x')"),
         ("options(user => 'ann', `secret` => \"x\")", "options(user => 'ann', `secret` => \"…\")"),
+        ("map('secretkey', a, 'token', 'b'), 'c'", "map('secretkey', a, 'token', '…'), 'c'"),
+        ("x = 'no password', y, 'z'", "x = 'no password', y, 'z'"),
         ("SET spark.hadoop.fs.s3a.secret.key = AAA;", "SET spark.hadoop.fs.s3a.secret.key = …;"),
         ("'https://b/f?X-Amz-Signature=abc&v=1'", "'https://b/f?X-Amz-Signature=…&v=1'"),
         ("Authorization: Bearer abcdefghijkl", "Authorization: Bearer …"),

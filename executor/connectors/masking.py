@@ -15,7 +15,7 @@ _SECRET = (
 )
 _QUOTED = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
 _USERINFO = re.compile(r"(\w[\w+.\-]*://|jdbc:oracle:\w+:)[^\s'\"<>]+@")
-_NAMED = re.compile(rf"(?i)(['\"`]?{_SECRET}['\"`]?\s*(?:=>|=|:|,)?\s*)({_QUOTED})")
+_NAMED = re.compile(rf"(?i)((?:(['\"`]){_SECRET}\2|{_SECRET})(?:\s*(?:=>|=|:|,)\s*|\s+))({_QUOTED})")
 _PLAIN = re.compile(rf"(?i)(\b{_SECRET}[=:])(?![>'\"])([^\s;&,)'\"]+)")
 _SET = re.compile(rf"(?im)(\bSET\s+`?{_SECRET}`?\s*=\s*)([^;\n]+)")
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/\-]{8,}=*")
@@ -27,5 +27,5 @@ def mask_secrets(text: str) -> str:
     """A text without what looks like a secret; what is masked is shown as ``…``."""
     text = _BEARER.sub(rf"\1{MASK}", _KEYS.sub(MASK, _PEM.sub(MASK, text)))
     text = _SET.sub(rf"\1{MASK}", _USERINFO.sub(rf"\1{MASK}@", text))
-    text = _NAMED.sub(lambda found: f"{found[1]}{found[2][0]}{MASK}{found[2][0]}", text)
+    text = _NAMED.sub(lambda found: f"{found[1]}{found[3][0]}{MASK}{found[3][0]}", text)
     return _PLAIN.sub(rf"\1{MASK}", text)
