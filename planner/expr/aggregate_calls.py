@@ -20,12 +20,21 @@ _KNOWN: dict[str, type[exp.AggFunc]] = {
     "MIN": exp.Min,
     "MAX": exp.Max,
 }
+_OTHERS = {  # and what they return of no rows
+    **dict.fromkeys(("COUNT_IF", "APPROX_COUNT_DISTINCT"), "0"),
+    **dict.fromkeys(("COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG"), "array()"),
+    **dict.fromkeys(("ANY", "SOME", "BOOL_OR", "EVERY", "BOOL_AND", "MAX_BY", "MIN_BY", "MEDIAN"), ""),
+    **dict.fromkeys(("STDDEV", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP"), ""),
+}
 _BEHIND = ("OVER", "FILTER", "WITHIN", "IGNORE", "RESPECT", "[", ".")
 
 
 @dataclass(frozen=True)
 class Call:
-    """``function(argument)`` and its position in the SQL; the argument is None for ``*``."""
+    """``function(argument)`` and its position in the SQL; the argument is None for ``*``.
+
+    Also for functions other than count, sum, avg, min and max.  ``of_none``: its value of no rows, if that is not NULL.
+    """
 
     function: str
     argument: Scalar | None
@@ -33,6 +42,7 @@ class Call:
     start: int
     end: int
     text: str
+    of_none: str = ""
 
 
 def aggregate_arguments(text: str) -> list[tuple[int, int]]:
@@ -42,14 +52,46 @@ def aggregate_arguments(text: str) -> list[tuple[int, int]]:
     return [(t[opening].end, t[t.match[opening]].start) for opening in found]
 
 
+def has_aggregate(tree: exp.Expr) -> bool:
+    """Whether an expression has an aggregate."""
+    return bool(_aggregates(tree))
+
+
+def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
+    return [n for n in tree.find_all(exp.AggFunc, exp.Any) if not _is_of_like(n)]
+
+
 def calls(scalar: Scalar) -> tuple[Call, ...]:
     """Return the aggregates of an expression.  Raises ``Refused`` for others than count, sum, avg, min and max."""
     t = tokenize(scalar.text)
     found = tuple(_call(t, i, scalar) for i in range(len(t) - 1) if t[i].word in _KNOWN and _is_call(t, i))
-    aggregates = [n for n in scalar.tree.find_all(exp.AggFunc, exp.Any) if not _is_of_like(n)]
-    if len(aggregates) != len(found) or scalar.tree.find(exp.Window):
+    if len(_aggregates(scalar.tree)) != len(found) or scalar.tree.find(exp.Window):
         raise Refused(f"{scalar.shown} computes more than count, sum, avg, min and max")
     return found
+
+
+def calls_of_groups(scalar: Scalar) -> tuple[Call, ...]:
+    """Return the aggregates of an expression, others than those and FILTER included, for a query that groups rows.
+
+    Raises ``Refused`` for aggregates of which the value of no rows is not known.
+    """
+    t = tokenize(scalar.text)
+    found = []
+    for i in range(len(t) - 1):
+        if not _is_call(t, i) or t[i].word not in (*_KNOWN, *_OTHERS):
+            continue
+        close = t.match[i + 1]
+        if t.word(close + 1) == "FILTER" and t.word(close + 2) == "(":
+            close = t.match[close + 2]
+        text, name = t.slice(i, close + 1), t[i].word
+        if t.word(close + 1) in _BEHIND or HOLE in text:
+            raise Refused(f"{text} is more than an aggregate with FILTER")
+        of_none = "0" if name == "COUNT" else _OTHERS.get(name, "")
+        found.append(Call(name.lower(), None, False, t[i].start, t[close].end, text, of_none))
+    if len(_aggregates(scalar.tree)) != len(found) or scalar.tree.find(exp.Window):
+        known = "count, count_if, sum, avg, min, max, min_by, max_by, any, every, collect_list and stddev"
+        raise Refused(f"{scalar.shown} computes more than {known}")
+    return tuple(found)
 
 
 def _call(t: Tokens, i: int, scalar: Scalar) -> Call:

@@ -22,6 +22,7 @@ from dovetail.planner.types.schema import Column, SqlType
 
 Direction = Literal["backward", "forward", "both"]
 Difference = Literal["number", "date", "timestamp", ""]
+NEAREST_TIME = "__dt_nearest_time"  # the time of the match, in an expression over the left side
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class ShownRelation:
     """A relation of the join: its name, and those of its columns that the query uses.
 
     ``values``: the expressions that are its columns, where it is a subquery; otherwise they are columns of that name.
+    Over the right side, or over the left side and ``NEAREST_TIME``.
     ``hidden``: whether no ``*`` shows it.
     """
 

@@ -16,26 +16,30 @@ one pass, where a frame that ends at UNBOUNDED FOLLOWING would be quadratic.
 The k least distant rows are among the last k rows and the next k.  Both are sorted by distance, so either the i-th last
 row is one of them or the (k - i + 1)-th next row is, whichever is less distant.  Where further sort keys decide between
 equal distances, the row that they take comes last among the rows of one time before a left row, and first among those
-after it, so each has a sort of its own; a left row without a time gets the first rows by these keys alone.
+after it, so each has a sort of its own; a left row without a time gets the first rows by these keys alone.  The ties
+of a row and the next are compared where one row is chosen here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
-from dovetail.planner.logical.nearest_join import Nearest, Tolerance
+from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, TieBreak, Tolerance
 from dovetail.planner.physical.presort import presort
 from dovetail.planner.types.schema import Column, SqlType
 
 
 def right_row(nearest: Nearest) -> str:
-    """A right row as a struct: its columns, and its time where that is needed."""
+    """A right row as a struct: its columns, its time where that is needed, and its ties where one row is chosen."""
     columns = [column for relation in nearest.right for column in relation.expressions]
-    fields = [f"'c{n}', {column}" for n, column in enumerate(columns)]
+    fields = [f"'c{n}', {column}" for n, column in enumerate(columns) if NEAREST_TIME not in column]
     if nearest.tolerances or nearest.direction == "both" or not fields:
         fields.append(f"'at', {nearest.times[1]}")
+    if nearest.complete:
+        fields += [f"'t{n}', {tie.text}" for n, tie in enumerate(nearest.ties)]
     return f"named_struct({', '.join(fields)})"
 
 
@@ -54,7 +58,7 @@ class NearestUnion:
         self.row_type = row_type
         self.columns = [column for relation in nearest.left for column in relation.expressions]
         self.fillers = [
-            (not nearest.complete and c.type and c.type.filler) or "NULL"
+            (not (nearest.complete and c.may_be_null) and c.type and c.type.filler) or "NULL"
             for relation in nearest.left
             for c in relation.columns
         ]
@@ -144,15 +148,16 @@ class NearestUnion:
     def one_candidate(self, union: str) -> list[str]:
         """The rows of both sides with the last right row so far, of which those of the left side are kept.
 
-        Or with the less distant one of this row and the next.
+        Or with the least distant one of this row, the next, and those that come before all others.
         """
         (last, *ahead) = self.candidates()
         if ahead:
-            (near,) = self.nearer([f"{self.name}_c0", f"{self.name}_c1"])
-            both = [f"{last} AS {self.name}_c0", f"{ahead[0]} AS {self.name}_c1"]
+            columns = [f"{self.name}_c{n}" for n in range(len(ahead) + 1)]
+            each = [f"{one} AS {column}" for one, column in zip((last, *ahead), columns, strict=True)]
+            near = self.nearest_one(columns)
             return [
                 f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{near} AS {self.name}_near'])}",
-                f"FROM (SELECT {', '.join([f'{self.name}_side', f'{self.name}_at', *self.carried, *both])}",
+                f"FROM (SELECT {', '.join([f'{self.name}_side', f'{self.name}_at', *self.carried, *each])}",
                 f"{union})",
                 f"WHERE {self.kept()}) AS {self.name}",
             ]
@@ -207,6 +212,21 @@ class NearestUnion:
             f"{name} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
             for name, (descending, nulls_first) in zip(self.ties, ways, strict=True)
         ]
+
+    def nearest_one(self, columns: list[str]) -> str:
+        """The least distant one of the candidates, the first by the ties of those that are equally near."""
+        at = f"{self.name}_at"
+        (last,), (ahead,), first, tied = self.by_kind(columns)
+        (nearer,) = self.nearer([last, ahead])
+        cases = [f"WHEN {at} IS NULL THEN {c}" for c in tied]
+        cases += [f"WHEN {at} IS NOT NULL AND {c} IS NOT NULL AND {c}.at IS NULL THEN {c}" for c in first]
+        if tied:
+            equal = f"{self.difference(at, f'{ahead}.at')} = {self.difference(f'{last}.at', at)}"
+            precedes = _precedes(ahead, last, self.nearest.ties)
+            cases.append(f"WHEN {equal} THEN CASE WHEN {precedes} THEN {ahead} ELSE {last} END")
+        if not any(c.text == f"{operand(self.nearest.times[1])} IS NOT NULL" for c in self.nearest.filters[1]):
+            cases.append(f"WHEN {last}.at IS NULL THEN coalesce({ahead}, {last})")
+        return f"CASE {' '.join(cases)} ELSE {nearer} END" if cases else nearer
 
     def nearer(self, columns: list[str]) -> list[str]:
         """As many of the candidates as are wanted, the least distant ones.
@@ -320,30 +340,53 @@ class NearestUnion:
         right = (self.matched(self.right_value(n), c) for n, c in enumerate(matched))
         for side, values in ((self.nearest.left, left), (self.nearest.right, right)):
             for relation in side:
-                columns = [f"{next(values)} AS {quote(c.name)}" for c in relation.columns]
+                columns = [
+                    f"{self.over_time(text, c) if NEAREST_TIME in text else value} AS {quote(c.name)}"
+                    for c, text, value in zip(relation.columns, relation.expressions, values, strict=False)
+                ]
                 if columns:
                     yield relation.name, ", ".join(columns)
+
+    def over_time(self, expression: str, column: Column) -> str:
+        """An expression over the left row and the time of the match."""
+        time = replace(column, typed=self.nearest.time_type)
+        return expression.replace(NEAREST_TIME, self.matched(self.field("at"), time))
 
     def left_value(self, number: int) -> str:
         """A column of the left row as LATERAL reads it."""
         return f"{self.name}.{self.name}_l{number}" if self.row_type else f"{self.name}.{self.name}_left.c{number}"
 
     def right_value(self, number: int) -> str:
-        """A column of the match as LATERAL reads it.
+        """A column of the match as LATERAL reads it."""
+        return self.field(f"c{number}")
+
+    def field(self, name: str) -> str:
+        """A field of the match as LATERAL reads it.
 
         An engine that does not type NULL finds no field behind a dot there, and in a NULL of CASE the fields of the
         row that was not taken.
         """
         near = f"{self.name}.{self.name}_near"
         if self.row_type is None:
-            return f"{near}.c{number}"
-        field = f"{near}['c{number}']"
+            return f"{near}.{name}"
+        field = f"{near}['{name}']"
         return field if self.kind == "inner" else f"CASE WHEN {near} IS NOT NULL THEN {field} END"
 
     def matched(self, value: str, column: Column) -> str:
         """A column of the match: in an inner join one that is never NULL stays such a column."""
         filler = column.type.filler if column.type and self.kind == "inner" and not column.may_be_null else None
         return f"coalesce({value}, {filler})" if filler else value
+
+
+def _precedes(one: str, other: str, ties: tuple[TieBreak, ...]) -> str:
+    """The condition that a right row comes before another by its ties, of which the last row is the nearest."""
+    text = ""
+    for n, tie in reversed(list(enumerate(ties))):
+        a, b = f"{one}.t{n}", f"{other}.t{n}"
+        null, known = (b, a) if tie.nulls_first else (a, b)
+        before = f"{a} {'<' if tie.descending else '>'} {b} OR ({null} IS NULL AND {known} IS NOT NULL)"
+        text = f"{before} OR ({a} <=> {b} AND ({text}))" if text else before
+    return text
 
 
 def _known(*expressions: str) -> list[Scalar]:

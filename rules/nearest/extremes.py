@@ -148,9 +148,11 @@ def _least_distant(
 
 
 def _both(found: Wanted | None, wanted: Wanted, scalar: Scalar) -> Wanted:
-    """What both need, if one row can be it."""
+    """What both need, if the same rows can be it: with those of a distance that is NULL there are the least others."""
     if found is None:
         return wanted
+    nulls_first = found.nulls_first or wanted.nulls_first
+    found, wanted = (replace(one, nulls_first=nulls_first) for one in (found, wanted))
     if replace(found, ties=()) != replace(wanted, ties=()):
         raise Refused(f"{scalar.shown} needs other pairs than another aggregate", scalar.place)
     if found.ties and wanted.ties and found.ties != wanted.ties:

@@ -12,15 +12,16 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, quote, without_parentheses
+from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Join, Limit, Logical, Sort
-from dovetail.planner.logical.nearest_join import Nearest
+from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest
 from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.tree import Node
 from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
+from dovetail.rules.nearest.distance import may_be_distance, read_distance
 from dovetail.rules.nearest.extremes import decided_by
 from dovetail.rules.nearest.first_row import wanted_by
 from dovetail.rules.nearest.pairs import Pairs, Wanted
@@ -45,7 +46,8 @@ def may_pick(query: Node) -> QueryBlock | None:
     block = _without_wrapper(read_block(query))
     if block is None or block.below or block.project.hint or block.project.quantifier:
         return None
-    return block if any(map(looks_like_band, block.condition)) else None
+    by_distance = any(may_be_distance(key) for clause in block.above if isinstance(clause, Sort) for key in clause.keys)
+    return block if by_distance or any(map(looks_like_band, block.condition)) else None
 
 
 def _without_wrapper(block: QueryBlock | None) -> QueryBlock | None:
@@ -122,15 +124,30 @@ def picked_row(
         if (found := decided_by(values, pairs)) is None:
             return None
         wanted, values = found
-    if wanted is None or not pairs.bounds(wanted):
+    if wanted is None or not pairs.finds(wanted):
         return None
     for value in values:
         if is_windowed(value):
             raise Refused(f"{value.shown} is computed over all rows of the subquery", value.place)
-        if value.plans or pairs.side(value.tree.unalias()) not in ("right", None):  # type: ignore[arg-type]
-            raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
-    columns = tuple(_column(value, join, ctx) for value in values)
-    return PickedRow(block.tree, condition, pairs.nearest(wanted, readers), values, columns)
+    columns, values = zip(*(_of_the_match(value, wanted, pairs) for value in values), strict=True)
+    nearest = replace(pairs.nearest(wanted, readers), complete=wanted.near is not None)
+    return PickedRow(block.tree, condition, nearest, values, columns)
+
+
+def _of_the_match(value: Scalar, wanted: Wanted, pairs: Pairs) -> tuple[Column, Scalar]:
+    """An item over the row that a subquery picks, and what is known of it; the distance is one over ``NEAREST_TIME``.
+
+    Raises ``Refused`` for any other.
+    """
+    tree: exp.Expression = value.tree.unalias()  # type: ignore[assignment]
+    if not value.plans and pairs.side(tree) in ("right", None):
+        return _column(tree, pairs), value
+    distance = None if value.plans or wanted.near is None else read_distance(tree, pairs, value.place)
+    if distance is None or distance.right != wanted.time:
+        raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
+    over_time = tree.transform(lambda node: exp.column(NEAREST_TIME) if node == distance.right else node)
+    nullable = any(_column(end, pairs).may_be_null for end in (distance.left, distance.right))
+    return Column("", nullable=nullable), Scalar(sql(over_time), (), value.place)
 
 
 def _first_rows(block: QueryBlock, beside: _Beside, pairs: Pairs, most: int) -> Wanted | None:
@@ -144,10 +161,8 @@ def _first_rows(block: QueryBlock, beside: _Beside, pairs: Pairs, most: int) -> 
         return None
     keys = tuple(sort_key(beside.key(key), way) for key, way in zip(sort.keys, sort.directions, strict=True))
     wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs, count)
-    if wanted is not None and wanted.near is not None:
-        raise Refused(
-            "ORDER BY … LIMIT by a distance is not rewritten; row_number() over a join is", sort.keys[0].place
-        )
+    if wanted is not None and wanted.near is not None and count > 1:
+        raise Refused(f"LIMIT {count} by a distance is not rewritten; row_number() over a join is", sort.keys[0].place)
     return wanted
 
 
@@ -181,10 +196,10 @@ class _Beside:
         return column.relation - self.first, column.column.name
 
 
-def _column(value: Scalar, join: Join, ctx: Context) -> Column:
+def _column(tree: exp.Expression, pairs: Pairs) -> Column:
     """The type of a value, and whether it may be NULL."""
-    tree = value.tree.unalias()
-    found = ctx.scope(join.left, join.right).find(tree) if isinstance(tree, exp.Column) else None
+    join = pairs.join
+    found = pairs.ctx.scope(join.left, join.right).find(tree) if isinstance(tree, exp.Column) else None
     if found is None or found.column.field:
         return Column("")
     return Column("", found.column.typed, nullable=isinstance(bare(join.right), Join) or found.column.nullable)

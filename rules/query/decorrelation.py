@@ -9,6 +9,7 @@ from sqlglot import exp
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, sql
+from dovetail.planner.expr.aggregate_calls import has_aggregate
 from dovetail.planner.expr.calls import volatile
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
@@ -73,7 +74,7 @@ def has_band_or_keys(conjuncts: tuple[Scalar, ...]) -> bool:
 
 def is_aggregated(block: QueryBlock) -> bool:
     """Whether the select list of a block has an aggregate; as cheap."""
-    return any(item.known is not None and item.known.find(exp.AggFunc) for item in block.project.items)
+    return any(item.known is not None and has_aggregate(item.known) for item in block.project.items)
 
 
 def why_not_simple(tree: exp.Expression) -> str:

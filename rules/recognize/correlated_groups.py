@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
-from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
+from dovetail.planner.expr.aggregate_calls import Call, calls_of_groups, outside, replaced
 from dovetail.planner.expr.subqueries import Subquery, replace_subqueries
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.keys.comparable import common_cast
@@ -218,7 +218,7 @@ class _Groups:
         ``nullable``: to Spark they may be NULL in any case, as those of scalar subqueries.
         """
         scope, items = self.ctx.scope(inner.tree, outer=self.scope), inner.project.items
-        read = [(without_alias(item), calls(item)) for item in items]
+        read = [(without_alias(item), calls_of_groups(item)) for item in items]
         for item, (value, aggregates) in zip(items, read, strict=True):
             if not aggregates or outside(value, aggregates).columns:
                 raise Refused(f"{item.shown} is more than aggregates of the subquery's rows", item.place)
@@ -233,9 +233,10 @@ class _Groups:
         def total(call: Call) -> str:
             """An aggregate of rows that may be none."""
             text = f"{groups}.{names[call.text]}"
-            if call.function != "count":
+            if not call.of_none:
                 return text
-            return f"nvl2({text}, {text}, 0)" if nullable else f"coalesce({text}, 0)"
+            filled = f"nvl2({text}, {text}, {call.of_none})" if nullable else f"coalesce({text}, {call.of_none})"
+            return f"array_compact({filled})" if call.of_none == "array()" else filled  # elements are never NULL
 
         def shown(value: Scalar, aggregates: tuple[Call, ...]) -> str:
             text = replaced(value, aggregates, total).text

@@ -57,6 +57,14 @@ VALUES_OF_B = (
     "(SELECT count(*) FROM b WHERE {}) AS n, a.x IS NULL OR NOT EXISTS (SELECT 1 FROM b WHERE {}) AS f FROM a",
     "n.* FROM a LEFT JOIN LATERAL (SELECT count(b.s) AS n, max(b.y) AS m FROM b WHERE {}) n ON n.n > 1 WHERE a.id > 0",
     "n.m FROM a, LATERAL (SELECT count(*) + 1 AS n, min(b.s) AS m FROM b WHERE {}) n",
+    (
+        "(SELECT size(collect_list(b.s)) + count_if(b.x > 1) FROM b WHERE {}) AS n, "
+        "(SELECT any(b.x > 1) FROM b WHERE {}) AS f FROM a"
+    ),
+    (
+        "n.*, array_sort(n.c) AS o FROM a LEFT JOIN LATERAL (SELECT sort_array(collect_set(b.y)) AS c, "
+        "max_by(b.y, b.y) AS m, sum(b.y) FILTER (WHERE b.x > 1) AS f, every(b.x > 1) AS g FROM b WHERE {}) n"
+    ),
 )
 JOINS = (
     "JOIN",

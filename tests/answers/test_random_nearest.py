@@ -281,17 +281,33 @@ NEAR |= {  # aggregates over distances
     "SELECT t.id, min(struct({d} AS d, q.v, q.seq)) AS d FROM {from_} GROUP BY t.id": True,
     "SELECT t.id, max_by(q.seq, struct(-{d}, q.v, t.v, q.seq)) AS s FROM {from_} GROUP BY t.id": True,
     "SELECT t.id, min_by(q.seq, struct({d}, q.v + t.v)) AS d FROM {from_} GROUP BY t.id": False,
-    "SELECT t.id, min({d}) AS d, min(struct({d} AS d)) AS e FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, min({d}) AS d, min(struct({d} AS d)) AS e FROM {from_} GROUP BY t.id": True,
+    "SELECT t.id, min_by(q.seq, struct({d}, q.seq)) AS s, min({d}) AS d FROM {from_} GROUP BY t.id": True,
     "SELECT t.id, max({d}) AS d FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, min({d}) AS d, count(*) AS n FROM {from_} GROUP BY t.id": False,
+}
+PICKED_BY_DISTANCE = {  # with what decides in the select list, since Spark loses another order
+    "SELECT t.id, t.v, x.d, x.e FROM {lateral} (SELECT {d} AS d, ({d}) AS e FROM q WHERE {on} "
+    "ORDER BY d{nulls} LIMIT 1) x": True,
+    "SELECT t.*, x.* FROM {lateral} (SELECT q.seq, q.v AS w, {d} AS d FROM q WHERE {on} "
+    "ORDER BY d{nulls}, w DESC NULLS FIRST, q.seq LIMIT 1) x WHERE t.v > 0 OR x.d IS NULL": True,
+    "SELECT * FROM {lateral} (SELECT *, {d} AS d FROM q WHERE {on} AND q.ts IS NOT NULL "
+    "ORDER BY d{nulls}, q.seq DESC LIMIT 1) x(a, b, c, e, f, d)": True,
+    "SELECT t.id, (SELECT x.s FROM (SELECT q.seq AS s, {d} AS o FROM q WHERE {on} ORDER BY o, q.seq LIMIT 1) x) AS s "
+    "FROM t": True,
+    "SELECT t.id, x.d FROM {lateral} (SELECT q.seq, {d} AS d FROM q WHERE {on} ORDER BY d, q.seq LIMIT 2) x": False,
+    "SELECT t.id, x.d FROM {lateral} (SELECT q.seq, {d} AS d FROM q WHERE {on} ORDER BY d DESC LIMIT 1) x": False,
+    "SELECT t.id, x.s FROM {lateral} (SELECT q.seq, q.v + t.v AS s, {d} AS d FROM q WHERE {on} "
+    "ORDER BY d, q.seq LIMIT 1) x": False,
+    "SELECT t.id, x.d FROM {lateral} (SELECT DISTINCT {d} AS d FROM q WHERE {on} ORDER BY d LIMIT 1) x": False,
 }
 
 
 @st.composite
-def by_distance(draw: st.DrawFn) -> RandomQuery:
+def by_distance(draw: st.DrawFn, forms: dict[str, bool] = NEAR) -> RandomQuery:
     """The rows nearest by a distance, in either direction."""
     case = draw(cases())
-    form = draw(st.sampled_from(list(NEAR)))
+    form = draw(st.sampled_from(list(forms)))
     conditions = [c for c in (draw(st.sampled_from(EQUAL)), draw(st.sampled_from((*ONE_SIDE, "")))) if c]
     both = bool(conditions) and draw(st.integers(0, 5)) == 0
     conditions += [draw(st.sampled_from(BOTH_SIDES))] if both else []
@@ -308,7 +324,11 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
         "nulls": draw(st.sampled_from(("", " NULLS LAST", " ASC NULLS FIRST", ", t.v"))),
         "from_": draw(st.sampled_from(joins)).format(said),
         "n": str(draw(st.sampled_from((1, 1, 2, 3)))),
+        "lateral": draw(st.sampled_from(("t, LATERAL", "t JOIN LATERAL", "t LEFT JOIN LATERAL"))),
+        "on": said,
     }
+    if forms is PICKED_BY_DISTANCE and words["nulls"] == ", t.v":
+        words["nulls"] = ""
     types = next(
         types
         for types in TIMES
@@ -318,7 +338,7 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
         words["d"] = "abs(datediff(t.ts, q.ts))"
     wraps = "INT" in types[0] and not case.ansi
     clocks = types[0] == "TIMESTAMP" and case.zone != "UTC"
-    taken = NEAR[form] and not both and not wraps and not clocks and types[0] != "STRING"
+    taken = forms[form] and not both and not wraps and not clocks and types[0] != "STRING"
     taken = taken and not (types[0] == "DOUBLE" and (EXACT in form or "q.seq" in form))
     taken = taken and types[0] != "DECIMAL(36,0)"  # Spark rounds what it negates to 34 digits, in abs() too
     return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
@@ -329,6 +349,12 @@ def test_rows_that_are_least_distant(session: SparkSession, case: RandomQuery) -
     plan = plan_of(session, case)
     rule = "nearest_row" if "OVER" in case.query else "nearest_groups"
     assert_taken(session, case.query, plan, rule, taken=case.nearest)
+
+
+@given(by_distance(PICKED_BY_DISTANCE))
+def test_subqueries_that_pick_the_least_distant_row(session: SparkSession, case: RandomQuery) -> None:
+    plan = plan_of(session, case)
+    assert_taken(session, case.query, plan, "nearest_subquery", taken=case.nearest)
 
 
 @given(cases())

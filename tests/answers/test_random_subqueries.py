@@ -104,6 +104,14 @@ def subqueries(draw: st.DrawFn) -> RandomQuery:
         f"SELECT p.x, t.lo FROM p JOIN LATERAL (SELECT i.lo, i.hi, i.k, i.w FROM i WHERE {where}) t WHERE {test}",
         f"SELECT p.v, t.* FROM p, LATERAL (SELECT count(*) AS n, sum(i.w) AS s, max(i.lo) AS m FROM i WHERE {where}) t",
         (
+            "SELECT p.x, t.*, sort_array(c) AS o FROM p, LATERAL (SELECT array_sort(collect_list(i.w)) AS c, "
+            f"bool_or(i.w > 1) AS f, min_by(i.lo, i.lo) AS m FROM i WHERE {where}) t"
+        ),
+        (
+            f"SELECT p.x, (SELECT collect_set(i.w) FROM i WHERE {where} AND i.w = 1) AS c, "
+            f"(SELECT count(*) FILTER (WHERE i.w > 1) FROM i WHERE {where}) AS n FROM p"
+        ),
+        (
             f"SELECT * FROM p LEFT JOIN LATERAL (SELECT count(i.w) + 1 FROM i WHERE {where}) t(n) ON t.n > 1 "
             f"JOIN LATERAL (SELECT min(hi) AS h FROM i WHERE {where}) u WHERE p.v > 0"
         ),
