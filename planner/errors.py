@@ -125,6 +125,10 @@ class Unsupported(Refused):
     """SQL that the logical algebra or the expression trees cannot carry."""
 
 
+class UnmatchedBracket(Unsupported):
+    """A bracket that nothing closes or opens, which Spark cannot read either."""
+
+
 class ShowsAddedColumn(Unsupported):
     """A ``*`` that would return a column that a rewriting adds; ``what`` is this ``*``."""
 

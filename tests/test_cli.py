@@ -103,6 +103,24 @@ def test_a_statement_with_an_error_does_not_hide_the_others(no_spark: Any, tmp_p
     assert (done.exit_code, done.stdout) == (1, "")
 
 
+def test_a_bracket_that_nothing_closes_ends_with_its_statement(no_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(_CATALOG)
+    query = tmp_path / "q.sql"
+    query.write_text(f"SELECT id FROM e\nWHERE abs(id < 5;\n{_STATEMENTS}")
+    done = dovetail("explain", query, "--catalog", tmp_path / "c.toml")
+    assert done.exit_code == 1
+    wrong = "line 2, column 10: its brackets do not match: nothing closes this ("
+    assert f"error: statement 1 of 4 ({query}:1): {wrong}" in done.stderr
+    assert "LevelBandJoin  inner, w.ts between s.starts and s.ends" in done.stdout
+    done = dovetail("advise", query, "--catalog", tmp_path / "c.toml")
+    assert "q.sql:2:10" in done.stdout
+    assert "1 not planned" in done.stdout
+    done = dovetail("explain", "--sql", "SELECT id FROM e WHERE id IN (1, 2]", "--catalog", tmp_path / "c.toml")
+    assert (done.exit_code, "column 35: its brackets do not match: nothing opens this ]" in done.stderr) == (1, True)
+    done = dovetail("explain", "--sql", "SELECT ';)' AS a, id /* ( */ FROM e -- (", "--catalog", tmp_path / "c.toml")
+    assert done.exit_code == 0, done.stderr
+
+
 def test_a_script_is_one_statement() -> None:
     texts = [s.text for s in split_statements("SELECT 1; BEGIN DECLARE x INT; SELECT x; END;", "")]
     assert texts == ["SELECT 1", "BEGIN DECLARE x INT; SELECT x; END;"]

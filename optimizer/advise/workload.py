@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.planner.errors import InputError, Place, Unsupported, reason_of
-from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.expr.tokens import tokenize_unmatched
 
 _LARGEST = 64 << 20  # bytes of a file
 _FIRST = Place(1, 1)
@@ -86,10 +86,11 @@ def _statements_or_problem(file: Path, name: str) -> Iterator[WorkloadStatement]
 def split_statements(text: str, name: str) -> Iterator[WorkloadStatement]:
     """Cut a text at its semicolons, without those in strings and comments; a text without tokens has no statement.
 
-    A script (``BEGIN … END``) is one statement, up to the end of the text.
+    A bracket that is not closed ends with its statement, and leaves the others readable.  A script (``BEGIN … END``) is
+    one statement, up to the end of the text.
     """
     try:
-        t = tokenize(text)
+        t = tokenize_unmatched(text)
     except Unsupported:  # the planner reports it, with the reason
         yield WorkloadStatement(name, text)
         return

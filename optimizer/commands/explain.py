@@ -16,7 +16,7 @@ from dovetail.optimizer.commands.offline import is_offline, offline_planner
 from dovetail.optimizer.commands.several import heading, located_statement
 from dovetail.optimizer.commands.terminal import print_error, print_note, print_warnings, show_status
 from dovetail.optimizer.plan import Mode, Plan
-from dovetail.planner.errors import InputError
+from dovetail.planner.errors import InputError, QueryError, UnmatchedBracket, Unsupported
 from dovetail.planner.explain.html.page import check_jinja
 from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.sql.lookup_views import lookups_of, needs_sql
@@ -99,11 +99,22 @@ def _warn_of_rejection(plan: Plan) -> None:
         print_warnings([f"Spark cannot run this statement: {plan.rejection}"])
 
 
+def _check_brackets(text: str) -> None:
+    """Raise ``QueryError`` for brackets that do not match, which Spark cannot read either."""
+    try:
+        tokenize(text)
+    except UnmatchedBracket as no:
+        raise QueryError(no.reason, no.place) from no
+    except Unsupported:
+        return
+
+
 def _plans(job: Job, planner: WorkloadPlanner) -> Iterator[Plan | CommandFailed]:
     for number, statement in enumerate(job.statements, 1):
         is_last = number == len(job.statements)
         try:
             with located_statement(job, number), show_status("planning"):
+                _check_brackets(statement.text)
                 plan = planner.explained(statement.text)
                 if not is_last and (name := created_name(plan)):
                     planner.add_relation(name, plan)

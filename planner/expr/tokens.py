@@ -13,7 +13,7 @@ from functools import lru_cache
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.errors import Place, UnmatchedBracket, Unsupported
 from dovetail.planner.expr import dialect
 
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
@@ -149,7 +149,12 @@ def _remembered(text: str) -> Tokens:
     return _tokenize(text)
 
 
-def _tokenize(text: str) -> Tokens:
+def tokenize_unmatched(text: str) -> Tokens:
+    """Tokenize a text whose brackets need not match."""
+    return _tokenize(text, matched=False)
+
+
+def _tokenize(text: str, *, matched: bool = True) -> Tokens:
     try:
         raw = dialect.tokens(text)
     except TokenError as error:
@@ -157,6 +162,7 @@ def _tokenize(text: str) -> Tokens:
     items: list[Token] = []
     stack: list[int] = []
     match: dict[int, int] = {}
+    lines = (0, *(i + 1 for i, c in enumerate(text) if c == "\n"))
     for t in raw:
         if items and t.start < items[-1].end:
             continue  # 1L comes as three tokens over one piece of text
@@ -167,14 +173,20 @@ def _tokenize(text: str) -> Tokens:
             continue
         index = len(items)
         items.append(Token(word, t.text, t.token_type, t.start, t.end + 1))
+        if not matched:
+            continue
         if t.token_type in _OPEN:
             stack.append(index)
         elif t.token_type in _CLOSE:
             if not stack or _OPEN[items[stack[-1]].kind] is not t.token_type:
-                raise Unsupported("its brackets do not match")
+                raise _unmatched(items[index], lines, "opens")
             opened = stack.pop()
             match[opened], match[index] = index, opened
     if stack:
-        raise Unsupported("its brackets do not match")
-    lines = (0, *(i + 1 for i, c in enumerate(text) if c == "\n"))
+        raise _unmatched(items[stack[-1]], lines, "closes")
     return Tokens(text, tuple(items), match, lines)
+
+
+def _unmatched(bracket: Token, lines: tuple[int, ...], lacks: str) -> UnmatchedBracket:
+    place = Tokens("", (), {}, lines).place(bracket.start)
+    return UnmatchedBracket(f"its brackets do not match: nothing {lacks} this {bracket.text}", place)
