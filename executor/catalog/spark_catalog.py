@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter
 from typing import TypeVar
@@ -34,7 +35,7 @@ from dovetail.planner.catalog.measure import ONE_TASK
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.deadline import check_deadline
-from dovetail.planner.types.schema import Column, sql_type
+from dovetail.planner.types.schema import Column, Deferred, sql_type
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -123,10 +124,21 @@ class SparkCatalog(CatalogConstraints):
         return self._memoize(self._columns, name, self._find_columns)
 
     def _find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
+        text = ".".join("`" + part.replace("`", "``") + "`" for part in name)
         if stored := self.definitions.find_schema(name):
-            return _columns(stored)
+            columns = _columns(stored)
+            if self.definitions.has_nullability(name):
+                return columns
+
+            def may_be_null(number: int) -> bool:
+                found = self.schema(f"SELECT * FROM {text}")
+                return found is None or found[number].may_be_null
+
+            return tuple(
+                replace(column, nullable=Deferred(name, n, partial(may_be_null, n))) for n, column in enumerate(columns)
+            )
         try:
-            return _columns(self.session.table(".".join("`" + part.replace("`", "``") + "`" for part in name)).schema)
+            return _columns(self.session.table(text).schema)
         except PySparkException:
             return None
 

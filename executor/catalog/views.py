@@ -79,6 +79,11 @@ class Views:
             return _all_nullable(schema)
         return None
 
+    def has_nullability(self, name: tuple[str, ...]) -> bool:
+        """Whether the stored schema of a relation says which columns may be NULL: that of a view of SQL does not."""
+        found = self.entry(name)
+        return found is None or found.tableType().name() != "VIEW" or _ANALYZED in to_dict(found.properties())
+
     def entry(self, name: tuple[str, ...]) -> Any:
         """The entry of a relation in Spark's own catalog, or None."""
         if name not in self.entries:

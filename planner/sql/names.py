@@ -113,6 +113,10 @@ class Resolver:
             case Join() if isinstance(right := unwrap(plan.right), Opaque) and right.lateral:
                 left = self.sources(plan.left)
                 return (*left, self._generated(right, right.text, right.alias, right.renames, left))
+            case Opaque() if plan.renames and not plan.lateral and plan.text.text.upper().startswith("VALUES"):
+                query = Project(plan, (Scalar("*"),))
+                found = tuple(self._deferred(query, n, Column(c)) for n, c in enumerate(plan.renames))
+                return (Source(_one(plan.alias), found),)
             case Relation() if not isinstance(plan, Nested):
                 columns = tuple(Column(c) for c in plan.renames) or None
                 return (Source(_one(plan.alias), columns),)
@@ -333,7 +337,7 @@ def _renamed(columns: tuple[Column, ...] | None, renames: tuple[str, ...]) -> tu
         return columns
     if columns is None or len(columns) != len(renames):
         return tuple(Column(name) for name in renames)
-    return tuple(Column(name, c.typed) for name, c in zip(renames, columns, strict=True))
+    return tuple(Column(name, c.typed, nullable=c.nullable) for name, c in zip(renames, columns, strict=True))
 
 
 def _common(one: Column, other: Column) -> SqlType | None:

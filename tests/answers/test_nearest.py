@@ -123,6 +123,29 @@ def test_a_view_is_left_to_spark(tables: SparkSession) -> None:
     assert any("a view would keep the types" in declined.reason for declined in plan.declined)
 
 
+NOT_NULL = {
+    "SELECT t.id, q.y FROM VALUES (1, 5), (2, 9) AS t(id, x) JOIN VALUES (1, 4), (2, 7) AS q(id, y) ON q.y <= t.x "
+    "QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.y DESC) = 1": True,
+    "SELECT t.id, l.y FROM VALUES (1, 5), (2, 9) AS t(id, x), LATERAL (SELECT q.y FROM VALUES (1, 4), (2, NULL) "
+    "AS q(id, y) WHERE q.y <= t.x ORDER BY q.y DESC LIMIT 1) l": True,
+    "SELECT v.id, l.* FROM v JOIN LATERAL (SELECT w.*, abs(v.x - w.y) AS d FROM v w ORDER BY d, id LIMIT 1) l": True,
+    "SELECT v.id, l.* FROM v LEFT JOIN LATERAL (SELECT w.x, abs(v.x - w.x) AS d FROM v w WHERE w.y = v.y "
+    "ORDER BY d, x LIMIT 1) l": True,
+    "SELECT v.id, l.d FROM v JOIN LATERAL (SELECT abs(v.x - w.x) AS d FROM v w WHERE w.id <> v.id "
+    "ORDER BY d LIMIT 1) l": False,
+}
+
+
+@pytest.mark.parametrize("query", NOT_NULL)
+def test_columns_that_are_never_null_stay_such_columns(tables: SparkSession, query: str) -> None:
+    tables.sql("CREATE OR REPLACE TEMP VIEW v AS SELECT id, id * 3 AS x, id % 2 AS y FROM range(6)")
+    plan = Optimizer(tables, FORCE).plan(query)
+    assert plan.rewritten == NOT_NULL[query]
+    found, wanted = plan.dataframe(), tables.sql(query)
+    assert found.schema == wanted.schema
+    assert sorted(found.collect()) == sorted(wanted.collect())
+
+
 def test_a_column_that_is_never_null_may_become_null(tables: SparkSession) -> None:
     """A plan that was made over the first table is not used over the second."""
     tables.sql("CREATE OR REPLACE TEMP VIEW files AS SELECT * FROM q")
