@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -70,6 +71,7 @@ class Context:
     decisions: list[Choice | CostNote] = field(default_factory=list)
     unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # a cache of unique keys
     named: int = 0  # how many names ``fresh`` has generated
+    written: dict[str, str] = field(default_factory=dict)  # what the user wrote for columns of such names, for reasons
 
     @property
     def above(self) -> Node | None:
@@ -92,7 +94,8 @@ class Context:
         self.__dict__.pop("names", None)
 
     def decline(self, reason: str, place: Place | None = None, code: ReasonCode | None = None) -> None:
-        """Record why the rule declines, for the trace."""
+        """Record why the rule declines, for the trace, with the user's words for columns that a rewriting adds."""
+        reason = re.sub(rf"{PREFIX}\w*\.{PREFIX}\w*", lambda name: self.written.get(name[0], name[0]), reason)
         self.declined.setdefault(Declined(self.rule, reason, place, code))
 
     def warn(self, reason: str, place: Place | None = None) -> None:

@@ -406,7 +406,14 @@ FAULTS = (
     Fault(
         "a later join may read the nearest row", LATER_JOINS, "relations.isdisjoint(right):", "relations:", "nearest"
     ),
-    Fault("a count of no rows is NULL", TOTALS, 'if call.function != "count"', "if call.function", "groups"),
+    Fault("a count of no rows is NULL", TOTALS, "if not call.of_none", "if call.of_none or True", "groups"),
+    Fault(
+        "a row without a time is behind all others",
+        NEAREST,
+        "WHEN {at} IS NOT NULL AND {c} IS NOT NULL AND {c}.at IS NULL THEN {c}",
+        "WHEN {at} IS NOT NULL AND {c} IS NULL AND {c}.at IS NULL THEN {c}",
+        "nearest",
+    ),
     Fault(
         "rows that WHERE drops are preserved",
         OUTER_SUMS,

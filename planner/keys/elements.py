@@ -1,7 +1,7 @@
 """Keys of comparisons with the elements of an array: a row of the array's side has a key for each of them.
 
 array_contains(b.items, a.x)     exists(b.items, e -> e = a.x)     a.x IN (b.y, b.z)     map_contains_key(b.m, a.x)
-array_position(b.items, a.x) > 0
+array_position(b.items, a.x) > 0                                                      ``<> 0`` as well
 arrays_overlap(a.tags, b.tags)   size(array_intersect(a.tags, b.tags)) > 0                both sides have several keys
 """
 
@@ -25,7 +25,7 @@ def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
     tree = without_parentheses(tree)
     if isinstance(tree, exp.In) and tree.expressions and not tree.args.get("query"):
         return _one_of(tree, scope)
-    if overlap := _overlap(tree):
+    if overlap := _overlap(tree, ansi=scope.ansi):
         one, other, nulls = overlap
         return _overlapping(one, other, scope, nulls=nulls)
     if found := _member(tree):
@@ -73,12 +73,15 @@ def _mentions(tree: exp.Expression, variable: str) -> bool:
     return any(not (isinstance(node.parent, exp.Column) and node.parent.table) for node in found)
 
 
-def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:
-    """The arrays of a test whether they have an element in common; True where NULL counts as one."""
+def _overlap(tree: exp.Expression, *, ansi: bool = True) -> tuple[exp.Expression, exp.Expression, bool] | None:
+    """The arrays of a test whether they have an element in common; True where NULL counts as one.
+
+    ``ansi``: whether the size of NULL is NULL, and not -1.
+    """
     match call_of(tree):
         case "arrays_overlap", [one, other]:
             return one, other, False
-    match call_of(_counted(tree)):
+    match call_of(_counted(tree, negative=not ansi)):
         case (("size" | "cardinality" | "array_size"), [inner]):
             match call_of(without_parentheses(inner)):
                 case "array_intersect", [one, other]:
@@ -86,13 +89,17 @@ def _overlap(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool
     return None
 
 
-def _counted(tree: exp.Expression) -> exp.Expression:
-    """What a comparison takes to be 1 at least, as ``n > 0``, ``n >= 2`` and ``n = 1`` do; NULL for any other test."""
+def _counted(tree: exp.Expression, *, negative: bool = False) -> exp.Expression:
+    """What a comparison takes to be 1 at least, as ``n > 0``, ``n >= 2`` and ``n = 1`` do; NULL for any other test.
+
+    So does ``n <> 0``, unless n may be ``negative``.
+    """
     found = compared(tree)
     for one in (found, found.turned) if found else ():
-        least = {">": 0, ">=": 1, "=": 1}.get(one.sign)
+        least = {">": 0, ">=": 1, "=": 1, **({} if negative else {"<>": 0})}.get(one.sign)
         if least is not None and isinstance(one.right, exp.Literal) and one.right.is_int:
-            return one.left if int(one.right.name) >= least else exp.Null()
+            number = int(one.right.name)
+            return one.left if number == least or (number > least and one.sign != "<>") else exp.Null()
     return exp.Null()
 
 

@@ -84,6 +84,7 @@ class Nearest:
     ``count``: so many rows, one behind the other.  Where the direction is both, so many before and after the left time;
     then a right row without a time may be one of them, and with ``nulls_first`` comes before all others.
     ``complete``: no ranking above the join chooses among these, so it returns ``count`` rows of them itself.
+    ``nullable``: to Spark, all columns may be NULL above the join.
     ``time_type``: the type of both times, if it is known.
     ``ties``: how right rows of one time are sorted, the nearest last.
     ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
@@ -103,6 +104,7 @@ class Nearest:
     count: int = 1
     nulls_first: bool = False
     complete: bool = False
+    nullable: bool = False
     time_type: SqlType | None = None
 
     @property

@@ -49,6 +49,15 @@ class HiddenRelation(Derived):
 
 
 @plan_node
+class HiddenRows(HiddenRelation):
+    """The same, where conditions name its columns."""
+
+    @property
+    def declared_columns(self) -> None:  # type: ignore[override]
+        return None
+
+
+@plan_node
 class ScalarAggregates(HiddenRelation):
     """One row: aggregates over the rows of one source, each over the rows that pass its filter."""
 

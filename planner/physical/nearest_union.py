@@ -58,7 +58,7 @@ class NearestUnion:
         self.row_type = row_type
         self.columns = [column for relation in nearest.left for column in relation.expressions]
         self.fillers = [
-            (not (nearest.complete and c.may_be_null) and c.type and c.type.filler) or "NULL"
+            (not nearest.nullable and c.type and c.type.filler) or "NULL"
             for relation in nearest.left
             for c in relation.columns
         ]

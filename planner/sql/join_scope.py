@@ -13,6 +13,7 @@ from dovetail.planner.errors import UnknownName
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Join, LateralView, Nested
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestSyntax
+from dovetail.planner.logical.self_join import HiddenRelation
 from dovetail.planner.sql.names import Resolver, Source
 from dovetail.planner.tree import Node, unwrap
 from dovetail.planner.types.schema import Column
@@ -48,6 +49,8 @@ def scope_of(names: Resolver, plan: Node) -> JoinScope:
     if isinstance(node, LateralView):
         child = scope_of(names, node.child)
         return _beside(child, _leaf(names.sources(plan)[-1:]))
+    if isinstance(node, HiddenRelation):
+        return JoinScope(names.sources(plan), ())
     if not isinstance(node, Join | NearestSyntax):
         return _leaf(names.sources(plan))
     left, kind = scope_of(names, node.left), node.kind

@@ -1,6 +1,6 @@
 """Distances by which pairs are sorted: ``abs(t.x - q.x)``, ``abs(datediff(t.day, q.day))``.
 
-So is ``CASE WHEN t.x > q.x THEN t.x - q.x ELSE q.x - t.x END``.
+So are ``abs(timestampdiff(SECOND, t.ts, q.ts))`` and ``CASE WHEN t.x > q.x THEN t.x - q.x ELSE q.x - t.x END``.
 
 The least distant rows are the last ones before a left value and the first ones after it, so many on either side as are
 wanted.  That holds where a row is no less distant than one that lies between the two.
@@ -24,6 +24,7 @@ from dovetail.rules.nearest.pairs import Pairs, Wanted
 
 _GREATEST = float_info.max
 _WORDS = re.compile(r"\b(abs|case|if)\b", re.IGNORECASE)
+_UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")  # always of one length
 _SECONDS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.Cast)
 
 
@@ -35,13 +36,15 @@ class RefusedDistance(Refused):
 class Distance:
     """The left and the right expression of a distance: ``abs(left - right)``.
 
-    ``approximate``: whether it may be NaN or infinite.  ``integral``: whether it is a whole number.
+    ``approximate``: whether it may be NaN or infinite.  ``integral``: whether it is a whole number.  ``counted``: it is
+    one of whole seconds or the like, which rows of several times may have in common.
     """
 
     left: exp.Expression
     right: exp.Expression
     approximate: bool
     integral: bool
+    counted: bool
 
     @property
     def near(self) -> exp.Expression:
@@ -54,10 +57,10 @@ def may_be_distance(expression: Scalar) -> bool:
     return bool(_WORDS.search(expression.text))
 
 
-def distance_operands(
+def sorting_distance(
     sorted_by: exp.Expression, pairs: Pairs, place: Place | None, *, descending: bool = False
-) -> tuple[exp.Expression, exp.Expression] | None:
-    """The left and the right expression whose distance sorts pairs, the least first; None for another expression.
+) -> Distance | None:
+    """The distance that sorts pairs, the least first; None for another expression.
 
     ``descending``: the greatest come first, as with ``-abs(t.x - q.x)``.  Raises ``RefusedDistance``.
     """
@@ -67,24 +70,27 @@ def distance_operands(
     elif descending:
         return None
     found = read_distance(distance, pairs, place)
-    if found is None:
-        return None
-    if descending and found.approximate:
+    if found is not None and descending and found.approximate:
         raise RefusedDistance(f"{sql(without_parentheses(sorted_by))} may be NaN, which is the greatest value", place)
-    return found.near, found.right
+    return found
 
 
-def check_tie_breaks(ends: tuple[exp.Expression, exp.Expression], tie: exp.Expression, pairs: Pairs) -> None:
+def check_tie_breaks(distance: Distance, tie: exp.Expression, pairs: Pairs) -> None:
     """Raise ``RefusedDistance`` unless rows of one distance from a left row, on one side of it, have one right value.
 
     Then a further sort key decides among the rows of this value alone.
     """
     if pairs.side(tie) != "right":
         raise RefusedDistance(f"{sql(tie)} depends on both rows of a pair")
-    if any(t is None or t.approximate for t in map(pairs.scope.type_of, ends)):
+    if distance.approximate:
         raise RefusedDistance(
             f"{sql(tie)} decides between rows that are equally near, and a distance of DOUBLE or FLOAT rounds; "
             "subtract DECIMAL or whole numbers"
+        )
+    if distance.counted:
+        raise RefusedDistance(
+            f"{sql(tie)} decides between rows that are equally near, and rows of several times may be so; "
+            "subtract unix_micros() of both"
         )
 
 
@@ -97,18 +103,25 @@ def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -
     if not isinstance(distance, exp.Abs):
         return None
     difference = without_parentheses(distance.this)
-    if not isinstance(difference, exp.Sub | exp.DateDiff) or difference.args.get("unit"):
+    if not isinstance(difference, exp.Sub | exp.DateDiff | exp.TimestampDiff):
         return None
     ends = pairs.scope.order_by_side(difference.this, difference.expression)
     if ends is None:
         return None
     left, right = map(without_parentheses, ends)
     types = pairs.scope.type_of(left), pairs.scope.type_of(right)
-    dates = isinstance(difference, exp.DateDiff)
-    if why := _why_not(types, dates=dates, pairs=pairs):
+    unit = difference.args.get("unit")
+    dates = isinstance(difference, exp.DateDiff) and not unit
+    why = _why_not(types, dates=dates, pairs=pairs)
+    if unit and not why and unit.name.upper() not in _UNITS:
+        why = "counts units of several lengths; count seconds"
+    if unit and not why and not {t.name for t in types if t} <= {"timestamp", "timestamp_ntz"}:
+        why = f"counts units between {types[0]} and {types[1]}; write datediff(), or subtract them"
+    if why:
         raise RefusedDistance(f"{sql(difference)} {why}", place)
     approximate = any(t and t.approximate for t in types)
-    return Distance(left, right, approximate, dates or all(t and t.integral for t in types))
+    integral = dates or bool(unit) or all(t and t.integral for t in types)
+    return Distance(left, right, approximate, integral, bool(unit))
 
 
 def _as_abs(tree: exp.Expression) -> exp.Expression:

@@ -18,9 +18,9 @@ from dovetail.planner.logical.nearest_join import Direction
 from dovetail.rules.nearest.distance import (
     RefusedDistance,
     check_tie_breaks,
-    distance_operands,
     may_be_distance,
     read_gap,
+    sorting_distance,
 )
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.query_block import QueryBlock
@@ -139,12 +139,13 @@ def _least_distant(
         if ties:
             raise Refused(f"{sql(ties[0])} decides between rows of one {sql(fields[0])}; take the time itself")
         return Wanted(gap.time, gap.direction(descending=descending))
-    ends = distance_operands(fields[0], pairs, None, descending=descending)
-    if ends is None:
+    distance = sorting_distance(fields[0], pairs, None, descending=descending)
+    if distance is None:
         return None
     for tie in ties:
-        check_tie_breaks(ends, tie, pairs)
-    return Wanted(ends[1], "both", _last_first(ties, direction), 1, ends[0], is_struct and direction == "forward")
+        check_tie_breaks(distance, tie, pairs)
+    nulls_first = is_struct and direction == "forward"
+    return Wanted(distance.right, "both", _last_first(ties, direction), 1, distance.near, nulls_first)
 
 
 def _both(found: Wanted | None, wanted: Wanted, scalar: Scalar) -> Wanted:

@@ -26,7 +26,7 @@ from dovetail.planner.logical import Filter, Logical, Sort
 from dovetail.planner.logical.nearest_join import Direction
 from dovetail.planner.sql.names import Resolver
 from dovetail.rules.context import Context
-from dovetail.rules.nearest.distance import check_tie_breaks, distance_operands, may_be_distance, read_gap
+from dovetail.rules.nearest.distance import Distance, check_tie_breaks, may_be_distance, read_gap, sorting_distance
 from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -143,7 +143,7 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
         return None
     if keeps_ties(ranking) and count > 1:
         raise Refused(f"{ranking.function}() <= {count} keeps all rows that tie; row_number() keeps {count} of them")
-    if (ends := _distance(keys[0], pairs)) is not None:
+    if (distance := _distance(keys[0], pairs)) is not None:
         if keeps_ties(ranking):
             raise Refused(
                 f"{ranking.function}() keeps all rows of one distance; row_number() keeps one of them",
@@ -152,10 +152,11 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
         ties = [key for key in keys[1:] if pairs.side(key.expression.tree) not in ("left", None)]
         for key in ties:
             try:
-                check_tie_breaks(ends, key.expression.tree, pairs)
+                check_tie_breaks(distance, key.expression.tree, pairs)
             except Refused as no:
                 raise Refused(no.reason, key.expression.place) from no
-        return Wanted(ends[1], "both", tuple(map(_last_first, ties)), count, ends[0], keys[0].nulls_first)
+        last_first = tuple(map(_last_first, ties))
+        return Wanted(distance.right, "both", last_first, count, distance.near, keys[0].nulls_first)
     if gap := read_gap(keys[0].expression.tree, pairs, keys[0].expression.place):
         if not gap.exact and (keeps_ties(ranking) or len(keys) > 1):
             raise Refused(f"rows of several times may have one {keys[0].expression.shown}", keys[0].expression.place)
@@ -169,9 +170,9 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
     return Wanted(without_parentheses(time.expression.tree), way, ordered, count)
 
 
-def _distance(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
-    """The left and the right expression whose distance a sort key is."""
-    return distance_operands(key.expression.tree, pairs, key.expression.place, descending=key.descending)
+def _distance(key: SortKey, pairs: Pairs) -> Distance | None:
+    """The distance that a sort key is."""
+    return sorting_distance(key.expression.tree, pairs, key.expression.place, descending=key.descending)
 
 
 def _last_first(key: SortKey) -> tuple[exp.Expression, bool, bool]:

@@ -40,7 +40,8 @@ def nearest_of_nearest_by(
     pairs = Pairs(replace(plain, condition=known), known, ctx)
     wanted = Wanted(distance.right, "both", (), join.count, distance.near)
     nearest = pairs.nearest(wanted, readers)
-    nearest = replace(nearest, left=_nullable(nearest.left), right=_nullable(nearest.right), complete=True)
+    left, right = _nullable(nearest.left), _nullable(nearest.right)
+    nearest = replace(nearest, left=left, right=right, complete=True, nullable=True)
     if join is block.tree:
         nearest = replace(nearest, kept=kept_above(block, join, ctx))
     foreign = not ctx.catalog.settings.nearest_by

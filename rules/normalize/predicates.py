@@ -7,6 +7,7 @@ from dovetail.planner.errors import Unsupported
 from dovetail.planner.logical import Filter, Join, Logical
 from dovetail.rules.context import Context
 from dovetail.rules.query.count_as_exists import as_exists
+from dovetail.rules.query.in_as_comparison import in_as_comparison
 from dovetail.rules.rule import rule
 
 
@@ -23,6 +24,7 @@ def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
         condition = normal_form(node.condition)
         if isinstance(node, Filter) and node.clause == "WHERE" and any(c.plans for c in condition):
             condition = tuple(as_exists(c, node.child, ctx.definitions) for c in condition)
+            condition = tuple(in_as_comparison(c, node.child, ctx) for c in condition)
     except Unsupported:
         return None
     if condition == node.condition:

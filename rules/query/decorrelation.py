@@ -10,7 +10,7 @@ from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, sql
 from dovetail.planner.expr.aggregate_calls import has_aggregate
-from dovetail.planner.expr.calls import volatile
+from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
 from dovetail.planner.sql.names import Resolver
@@ -89,8 +89,9 @@ def why_not_rows(items: Iterable[Scalar]) -> str:
     for item in items:
         if item.plans:
             return "its select list holds a subquery"
-        if why := why_not_simple(item.tree):
-            return why
+        tree = item.tree
+        if why_not_simple(tree) and (volatile(tree) or has_aggregate(tree) or tree.find(exp.Window, *GENERATORS)):
+            return "its select list holds more than columns, literals and functions of one row"
     return ""
 
 

@@ -6,17 +6,13 @@ from sqlglot import exp
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.subqueries import SubqueryTest, subquery_test
-from dovetail.rules.query.decorrelation import why_not_simple
+from dovetail.rules.query.decorrelation import why_not_rows
 
 
 def simple_test(conjunct: Scalar) -> SubqueryTest | None:
-    """Return a conjunct's EXISTS or IN; None also if the value before IN is more than columns and arithmetic."""
+    """Return a conjunct's EXISTS or IN; None also if the value before IN is more than an expression of one row."""
     test = subquery_test(conjunct)
     if test is None or test.value is None:
         return test
-    trees = [value.known for value in test.values]
-    return test if all(tree is not None and _is_simple(tree) for tree in trees) else None
-
-
-def _is_simple(tree: exp.Expression) -> bool:
-    return not isinstance(tree, exp.Alias) and not why_not_simple(tree)
+    known = all(value.known is not None and not isinstance(value.known, exp.Alias) for value in test.values)
+    return test if known and not why_not_rows(test.values) else None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.band.comparisons import comparisons
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls_of_groups, outside, replaced
@@ -26,7 +27,7 @@ from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.logical import Aggregate, Derived, Join, Logical, OneRow, Project
 from dovetail.planner.logical.relations import subquery_as
 from dovetail.planner.sql.join_scope import scope_of
-from dovetail.planner.sql.scope import BoundColumn
+from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.kept_rows import kept_rows
@@ -101,6 +102,12 @@ def _candidate(plan: Node) -> QueryBlock | None:
     """The block of a subquery that may have a band or keys; cheap, and never looks anything up."""
     block = read_block(plan)
     return block if block and block.is_plain and any(map(may_have_band_or_keys, block.condition)) else None
+
+
+def _is_bound(conjunct: Scalar, scope: Scope) -> bool:
+    """Whether a conjunct compares a value of the subquery's rows with one of the rows around it."""
+    ends = [tuple(scope.bind(end).levels for end in pair) for pair in comparisons(conjunct.tree)]
+    return any(len(one) == len(other) == 1 and one != other for one, other in ends)
 
 
 @dataclass(frozen=True)
@@ -185,13 +192,18 @@ class _Groups:
         if not candidates:
             return None
         if not has_band_or_keys(candidates):
-            first = candidates[0]
+            first = next((c for c in candidates if _is_bound(c, scope)), None)
+            if first is None:
+                what = "compares values that depend on both rows, so every pair is compared"
+                advice = "write an equality, a band, a prefix or a test of an element (docs/key-joins.md)"
+                raise Refused(f"{candidates[0].shown} {what}; {advice}", candidates[0].place)
             raise Refused(f"{first.shown} bounds its rows on one side only; add the other bound", first.place)
         outer = list(dict.fromkeys(c for conjunct in across for c in scope.bind(conjunct).columns if c.level))
         source = self._source(outer)
         self._check(inner, source)
         rows = ctx.fresh("outer")
         names = {column: f"{rows}_c{number}" for number, column in enumerate(outer)}
+        ctx.written |= {f"{rows}.{name}": column.ref.text for column, name in names.items()}
 
         def inside(column: BoundColumn) -> str | None:
             return f"{rows}.{names[column]}" if column.level else None
@@ -247,6 +259,7 @@ class _Groups:
     def _join(self, rows: Project, name: str, found: _Correlation) -> None:
         """Join rows of the subquery with the block, by what it reads of the block."""
         same = tuple(Scalar(f"{name}.{own} <=> {self._reference(column)}") for column, own in found.names.items())
+        self.ctx.written |= {f"{name}.{own}": column.ref.text for column, own in found.names.items()}
         self.tree = Join(self.tree, subquery_as(rows, name), "left", "LEFT JOIN", same)
 
     def _source(self, columns: list[BoundColumn]) -> Logical:

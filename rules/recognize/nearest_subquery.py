@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.conditions.normal_form import normal_form
-from dovetail.planner.errors import Refused
+from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import HOLE, Scalar, is_star, sql
 from dovetail.planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
@@ -49,6 +49,11 @@ def _candidates(block: QueryBlock) -> bool:
     """Whether a subquery of a block may pick a row; cheap, and never looks anything up."""
     queries = [plan for scalar in (*block.project.items, *block.condition) for plan in scalar.plans]
     return any(may_pick(query) for query in (*queries, *_lateral(block.tree)))
+
+
+def _place(block: QueryBlock) -> Place | None:
+    """The place of a subquery: its first condition, or else its first item."""
+    return next((scalar.place for scalar in (*block.condition, *block.project.items)), None)
 
 
 _KEEPS_LEFT = ("inner", "cross", "left")
@@ -107,7 +112,11 @@ class _Blocks:
             return tree
         left = self.lateral(tree.left, keeps=keeps and tree.kind in _KEEPS_LEFT)
         join = tree if left is tree.left else replace(tree, left=left)
-        return self.picked(join, join.right, keeps=keeps) or join
+        movable = keeps and join.kind == "inner"
+        picked = self.picked(replace(join, condition=()) if movable else join, join.right, keeps=keeps)
+        if picked is not None and movable:
+            self.condition = (*join.condition, *self.condition)
+        return picked or join
 
     def picked(self, join: Join, right: Logical, *, keeps: bool) -> NearestJoin | None:
         """The join with the row that its right side picks, a LATERAL subquery; None for any other right side."""
@@ -127,7 +136,7 @@ class _Blocks:
             shown = _shown(right, block, "left" if always else "inner")
             return self.join(LeftRows(join.left), block, shown, keeps=keeps)
         except Refused as no:
-            return self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
+            return self.ctx.decline(f"the subquery stays: {no.reason}", no.place or _place(block))
 
     def conditions(self) -> None:
         """Replace scalar subqueries of WHERE; Spark has none in ON that read other relations."""
@@ -154,7 +163,7 @@ class _Blocks:
             self.tree, found = place(self.tree, 0) or tree, self.tree
             return test if self.tree is found else _with_value(test, alias)
         except Refused as no:
-            self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
+            self.ctx.decline(f"the subquery stays: {no.reason}", no.place or _place(block))
             return test
 
     def side_with(self, tree: Logical, first: int, read: frozenset[int]) -> tuple[bool, int] | None:
@@ -185,7 +194,7 @@ class _Blocks:
                     self.joins.pop()
                     raise Refused("it has no name; give it one with AS")
             except Refused as no:
-                self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
+                self.ctx.decline(f"the subquery stays: {no.reason}", no.place or _place(block))
                 continue
             self.tree, self.items[number] = new, _with_value(item, alias)
 

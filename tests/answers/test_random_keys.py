@@ -57,6 +57,7 @@ VALUES_OF_B = (
     "(SELECT count(*) FROM b WHERE {}) AS n, a.x IS NULL OR NOT EXISTS (SELECT 1 FROM b WHERE {}) AS f FROM a",
     "n.* FROM a LEFT JOIN LATERAL (SELECT count(b.s) AS n, max(b.y) AS m FROM b WHERE {}) n ON n.n > 1 WHERE a.id > 0",
     "n.m FROM a, LATERAL (SELECT count(*) + 1 AS n, min(b.s) AS m FROM b WHERE {}) n",
+    "n.* FROM a LEFT JOIN LATERAL (SELECT b.y, upper(b.s) AS u, a.x IS NULL AS z FROM b WHERE {}) n",
     (
         "(SELECT size(collect_list(b.s)) + count_if(b.x > 1) FROM b WHERE {}) AS n, "
         "(SELECT any(b.x > 1) FROM b WHERE {}) AS f FROM a"

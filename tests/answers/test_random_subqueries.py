@@ -103,6 +103,9 @@ def subqueries(draw: st.DrawFn) -> RandomQuery:
         "SELECT * FROM p JOIN LATERAL (SELECT k, lo, hi FROM i WHERE k = p.k) AS t(a, b, c) ON p.x BETWEEN b AND c",
         f"SELECT p.x, t.lo FROM p JOIN LATERAL (SELECT i.lo, i.hi, i.k, i.w FROM i WHERE {where}) t WHERE {test}",
         f"SELECT p.v, t.* FROM p, LATERAL (SELECT count(*) AS n, sum(i.w) AS s, max(i.lo) AS m FROM i WHERE {where}) t",
+        f"SELECT * FROM p LEFT JOIN LATERAL (SELECT i.w, coalesce(p.v - i.w, 7) AS d FROM i WHERE {where}) t",
+        f"SELECT p.*, t.z FROM p JOIN LATERAL (SELECT w z, i.hi + 1 AS h FROM i WHERE {where}) t ON t.h > p.k OR z = 1",
+        "SELECT * FROM p JOIN LATERAL (SELECT lo AS a, hi AS b FROM i WHERE i.k = p.k) t ON p.x BETWEEN a AND t.b",
         (
             "SELECT p.x, t.*, sort_array(c) AS o FROM p, LATERAL (SELECT array_sort(collect_list(i.w)) AS c, "
             f"bool_or(i.w > 1) AS f, min_by(i.lo, i.lo) AS m FROM i WHERE {where}) t"
