@@ -22,6 +22,7 @@ from dovetail.planner.logical.nearest_join import Direction, Nearest, NearestJoi
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import try_form
 from dovetail.rules.analysis.float_groups import check_groups
+from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import shown_relations
 from dovetail.rules.query.condition_scope import condition_scope
@@ -120,9 +121,29 @@ class Pairs:
             if one.turned.sign in near and self.is_time(one.right, wanted)
         ]
 
-    def nearest(self, wanted: Wanted, readers: Iterable[Scalar]) -> Nearest:
+    def excluded(self) -> tuple[Scalar, ...]:
+        """The conditions that leave out one right row at most: ``t.id <> q.id`` in an inner join, q.id being unique."""
+        keys = unique_keys(self.join.right, self.ctx) if self.join.kind != "left" else frozenset()
+        return tuple(c for c in self.conjuncts if keys and self._excludes(c, keys))
+
+    def _excludes(self, conjunct: Scalar, keys: Unique) -> bool:
+        one = self._unequal(conjunct)
+        if one is None or not isinstance(one.right, exp.Column):
+            return False
+        types = {self.scope.type_of(end) for end in one.operands}
+        column = self.ctx.scope(self.join.left, self.join.right).column(one.right).column
+        is_key = not column.field and frozenset((self.ctx.names.fold(column.name),)) in keys
+        return is_key and len(types) == 1 and all(t is not None and t.exact for t in types)
+
+    def _unequal(self, conjunct: Scalar) -> Comparison | None:
+        """``t.id <> q.id``, the left side first; None for any other condition."""
+        found = compared(conjunct)
+        return self.scope.compare_sides(found) if found and found.sign == "<>" else None
+
+    def nearest(self, wanted: Wanted, readers: Iterable[Scalar], excluded: tuple[Scalar, ...] = ()) -> Nearest:
         """The nearest row of each left row, by the time that has ``bounds``; ``readers`` are read over these rows.
 
+        ``excluded``: conditions that ``excluded()`` returns, tested above the join; there is a further row for each.
         Raises ``Refused`` where the pairs are not of this kind.
         """
         check_not_correlated(self.ctx)
@@ -131,8 +152,11 @@ class Pairs:
         left_time, strict = self.left_time(wanted)
         found = _Conditions([], [], ([], []))
         for conjunct in self.conjuncts:
-            self.add(conjunct, wanted, left_time, found)
-        left, right = shown_relations(readers, self.join, self.ctx)
+            if conjunct in excluded and (one := self._unequal(conjunct)):
+                found.filters[1].append(Scalar(f"{sql(one.right)} IS NOT NULL", (), conjunct.place))
+            else:
+                self.add(conjunct, wanted, left_time, found)
+        left, right = shown_relations((*readers, *excluded), self.join, self.ctx)
         return Nearest(
             (self.safe(left_time), self.safe(wanted.time)),
             wanted.direction,
@@ -143,7 +167,7 @@ class Pairs:
             (tuple(found.filters[0]), tuple(found.filters[1])),
             left,
             right,
-            count=wanted.count,
+            count=wanted.count + len(excluded),
             nulls_first=wanted.nulls_first,
             time_type=self.scope.type_of(wanted.time),
         )

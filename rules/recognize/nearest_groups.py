@@ -31,13 +31,13 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     if block is None or not block.is_grouped or not isinstance(block.tree, Join | LateralView):
         return None
     for bottom in bottom_joins(block):
-        if rows := _nearest(bottom, ctx):
-            return in_place(node, block.project, block.over(where(rows, block.condition)))
+        if new := _nearest(bottom, ctx):
+            return in_place(node, block.project, new)
     return None
 
 
-def _nearest(bottom: BottomJoin, ctx: Context) -> Logical | None:
-    """FROM with only the nearest rows of one of its joins; None, with a reason, where others count as well."""
+def _nearest(bottom: BottomJoin, ctx: Context) -> Project | None:
+    """The block with only the nearest rows of one of its joins; None, with a reason, where others count as well."""
     block, join = bottom.whole, bottom.join
     if not may_be_nearest(block, join, by_distance=may_take_a_distance(block)):
         return None
@@ -52,12 +52,14 @@ def _nearest(bottom: BottomJoin, ctx: Context) -> Logical | None:
         pairs = Pairs.of_block(inner, join, ctx, whole)
         pairs.check_where(inner)
         readers = (*readers_of(block), *bottom.readers)
-        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(inner, pairs.join, ctx))
+        excluded = () if bottom.above else pairs.excluded()
+        nearest = replace(pairs.nearest(wanted, readers, excluded), kept=kept_above(inner, pairs.join, ctx))
         for key in _keys(block, ctx):
             pairs.check_fixed(key)
     except Refused as no:
         return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
-    return bottom.over(nearest_join(join, nearest))
+    tested = (*block.condition, *(c for c in excluded if c not in block.condition))
+    return block.over(where(bottom.over(nearest_join(join, nearest)), tested))
 
 
 def _keys(block: QueryBlock, ctx: Context) -> list[Scalar]:

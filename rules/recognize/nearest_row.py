@@ -147,7 +147,8 @@ def _nearest_of(bottom: BottomJoin, found: FirstRow, ctx: Context, above: tuple[
         pairs = Pairs.of_block(ranked, join, ctx, whole)
         pairs.check_where(ranked)
         readers = all_readers_of(block) if keeps_ties(ranking) else (*readers_of(block), *bottom.readers)
-        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(ranked, pairs.join, ctx))
+        excluded = () if bottom.above or keeps_ties(ranking) else pairs.excluded()
+        nearest = replace(pairs.nearest(wanted, readers, excluded), kept=kept_above(ranked, pairs.join, ctx))
         for part in (*ranking.partition, *found.fixed):
             pairs.check_fixed(part)
         if keeps_ties(ranking):
@@ -156,7 +157,8 @@ def _nearest_of(bottom: BottomJoin, found: FirstRow, ctx: Context, above: tuple[
     except Refused as no:
         ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
         return None
-    return _Rewritten(block.over(where(bottom.over(nearest_join(join, nearest)), block.condition)))
+    tested = (*block.condition, *(c for c in excluded if c not in block.condition))
+    return _Rewritten(block.over(where(bottom.over(nearest_join(join, nearest)), tested)))
 
 
 def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewritten | None:

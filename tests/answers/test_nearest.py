@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import udf
 
+from comparing import few_rows
 from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
@@ -185,3 +187,40 @@ def test_rows_that_a_filter_keeps_are_counted(
         session.range(100_000).selectExpr("id", "id % 7 AS k", "id AS ts", column).write.parquet(path)
         session.read.parquet(path).createOrReplaceTempView(name)
     assert Optimizer(session).plan(query).rewritten == rewritten
+
+
+OTHERS = {  # each row and the nearest other one, where an id is of one row, or of none
+    "SELECT t.id, min(abs(t.x - o.x)) AS d FROM t JOIN t o ON o.k = t.k AND o.id <> t.id GROUP BY t.id": True,
+    "SELECT t.id, t.x, min_by(o.id, struct(abs(t.x - o.x), o.y, o.id)) AS i, min(abs(t.x - o.x)) AS d "
+    "FROM t, t o WHERE t.id <> o.id GROUP BY ALL": True,
+    "SELECT t.id, o.id AS i FROM t JOIN t o ON o.k = t.k AND t.id != o.id "
+    "QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY abs(t.x - o.x), o.y DESC, o.id) <= 2": True,
+    "SELECT t.id, max(o.x) AS x FROM t JOIN t o ON o.k = t.k AND o.x <= t.x AND o.id <> t.id GROUP BY t.id": True,
+    "SELECT t.id, max(o.x) AS x FROM t JOIN t o ON o.k = t.k AND o.x <= t.x AND o.y <> t.y GROUP BY t.id": False,
+    "SELECT t.id, min(abs(t.x - o.x)) AS d FROM t LEFT JOIN t o ON o.k = t.k AND o.id <> t.id GROUP BY t.id": False,
+    "SELECT t.id, min(abs(t.x - o.x)) AS d FROM t JOIN t o ON o.id <> CAST(t.id AS DOUBLE) GROUP BY t.id": False,
+    "SELECT t.id, o.id AS i FROM t JOIN t o ON o.k = t.k AND o.id <> t.id AND o.x <= t.x "
+    "QUALIFY rank() OVER (PARTITION BY t.id ORDER BY o.x DESC) = 1": False,
+}
+
+
+@pytest.mark.parametrize("query", OTHERS)
+def test_the_nearest_other_row(session: SparkSession, query: str) -> None:
+    for seed in range(5):
+        rows = Random(seed)
+        values = [
+            f"({'NULL' if rows.random() < 0.1 else n}, {rows.choice(['1', '1', '2', 'NULL'])}, "
+            f"{rows.choice(['0', '3', '4', '9', 'NULL'])}, {rows.choice(['0', '1', 'NULL'])})"
+            for n in range(rows.choice([1, 2, 9, 9, 15]))
+        ]
+        few_rows(
+            session,
+            "t",
+            "SELECT CAST(id AS INT) AS id, CAST(k AS INT) AS k, CAST(x AS INT) AS x, CAST(y AS INT) AS y "
+            f"FROM VALUES {', '.join(values)}, (NULL, NULL, NULL, NULL) AS v(id, k, x, y)",
+        )
+        optimizer = Optimizer(session, FORCE)
+        optimizer.declare_key("t", ["id"])
+        plan = optimizer.plan(query)
+        assert plan.rewritten == OTHERS[query]
+        assert sorted(map(str, plan.dataframe().collect())) == sorted(map(str, session.sql(query).collect()))
