@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 from sqlglot import exp
 
@@ -141,6 +142,12 @@ class BoundExpr:
     def items(self) -> frozenset[int]:
         """The numbers of the FROM items that it names, of any scope."""
         return frozenset(map(self.scope.item, self.columns))
+
+    @property
+    def side(self) -> Literal["left", "right", "both"] | None:
+        """The side of a join that it names, in a scope whose items are both sides; None for neither."""
+        found = self.items
+        return "both" if len(found) > 1 else ("right" if 1 in found else "left") if found else None
 
     @property
     def levels(self) -> frozenset[int]:

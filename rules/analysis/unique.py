@@ -13,7 +13,6 @@ from sqlglot import exp
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr.calls import GENERATORS, unknown, volatile
 from dovetail.planner.logical import (
-    Aggregate,
     Derived,
     Join,
     Limit,
@@ -32,7 +31,8 @@ from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.catalog_views import query_of_view
-from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.grouping import grouping_expressions
+from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.query.select_list import SelectList
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
@@ -125,7 +125,7 @@ class _Keys:
         scope = Scope.of(self.names, *([block.tree] if block else ()))
         shown = SelectList(project, scope)
         if block and block.aggregate:
-            found = self.grouped(block.aggregate, shown)
+            found = self.grouped(block, shown)
         elif any(isinstance(i.tree.unalias(), _AGGREGATES) for i in project.items):
             found = _ONE_ROW
         elif block and len(scope.sources) == 1:
@@ -139,11 +139,12 @@ class _Keys:
         names = self.fold_all(c.name for c in self.names.columns(query) or ())
         return frozenset((frozenset(names),)) if names and all(names) and len(set(names)) == len(names) else _NONE
 
-    def grouped(self, aggregate: Aggregate, shown: SelectList) -> Unique:
+    def grouped(self, block: QueryBlock, shown: SelectList) -> Unique:
         """Return the columns of a select list that are the grouping columns; nothing if one of these is missing."""
-        if aggregate.sets or any(key.plans or key.known is None or volatile(key.tree) for key in aggregate.keys):
+        keys = grouping_expressions(block, shown.scope)
+        if any(key.plans or volatile(key.tree) for key in keys):
             return _NONE
-        names = [shown.name_of(key.tree) for key in aggregate.keys]
+        names = [shown.name_of(key.tree) for key in keys]
         return frozenset((self.folded(n for n in names if n is not None),)) if None not in names else _NONE
 
     def renamed(self, found: Unique, query: Logical, renames: tuple[str, ...], before: tuple[str, ...] = ()) -> Unique:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dovetail.planner.band.linear import Side
-from dovetail.planner.errors import NoSuchColumn, Place, Refused, Unsupported
+from dovetail.planner.errors import Place, Refused, Unsupported
 from dovetail.planner.expr import Scalar, sql, without_parentheses
-from dovetail.planner.logical import BandJoin, Sort, expressions
+from dovetail.planner.logical import BandJoin, Sort
 from dovetail.planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
+from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock
 
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums
@@ -106,38 +107,15 @@ class ItemReader:
         return [call for tree in trees for call in tree.find_all(exp.AggFunc)]
 
     def grouped(self) -> list[_Used]:
-        """The columns of GROUP BY; numbers and names of items are looked up."""
-        aggregate = self.block.aggregate
-        if aggregate is None or not aggregate.is_all:
-            return [self._group(key) for key in expressions(aggregate)] if aggregate else []
-        keys = [item for item in self.block.project.items if not has_aggregate(item)]
-        if not keys:
+        """The columns of GROUP BY."""
+        keys = grouping_expressions(self.block, self.scope)
+        if self.block.aggregate and not keys:
             raise Refused("GROUP BY ALL groups by nothing")
-        return [self.column(item.tree.unalias()) for item in keys]
-
-    def _group(self, key: Scalar) -> _Used:
-        """A column of GROUP BY: as such, by the number of an item, or by its name where no column has it."""
-        items = self.block.project.items
-        advice = "compute it in a subquery in FROM, and group by that column"
-        more = Refused(f"it groups by the expression {key.shown}; {advice}", key.place)
-        if key.known is None or key.plans:
-            raise more
-        tree: exp.Expr = key.tree
-        if isinstance(tree, exp.Literal) and tree.name.isdigit() and 0 < int(tree.name) <= len(items):
-            tree = items[int(tree.name) - 1].tree.unalias()
-        if not isinstance(tree, exp.Column):
-            raise more
-        try:
-            return self.column(tree)
-        except NoSuchColumn as no:
-            same = [i.tree.unalias() for i in items if self._named(i.tree, tree)]
-            if len(same) != 1 or not isinstance(same[0], exp.Column):
-                raise more from no
-            return self.column(same[0])
-
-    def _named(self, item: exp.Expr, tree: exp.Expr) -> bool:
-        fold = self.ctx.names.fold
-        return isinstance(item, exp.Alias) and not tree.args.get("table") and fold(item.alias) == fold(tree.name)
+        for key in keys:
+            if not isinstance(key.tree, exp.Column):
+                advice = "compute it in a subquery in FROM, and group by that column"
+                raise Refused(f"it groups by the expression {key.shown}; {advice}", key.place)
+        return [self.column(key.tree) for key in keys]
 
     def column(self, tree: exp.Expr) -> _Used:
         """The column that an expression is.  Raises ``Refused`` too."""

@@ -24,10 +24,12 @@ from dovetail.planner.estimate.expression import TOTAL, totals_in
 from dovetail.planner.expr import Scalar, has_star, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
 from dovetail.planner.expr.calls import repeated_otherwise
+from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Cte, Limit, Logical, Scan, SetOp, Sort, Statement, expressions
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.estimate.sampled_relation import SampledRelation, find_sampled_relation
+from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, read_block
 
 ROWS = 0
@@ -94,15 +96,13 @@ def _read(query: Logical, ctx: Context) -> EstimatedQuery:
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
     scope = ctx.scope(block.tree)
     found = EstimatedQuery(block, find_sampled_relation(query, block, ctx))
-    aliases = {ctx.names.fold(i.tree.alias): i for i in block.project.items if isinstance(i.tree, exp.Alias)}
-    reader = _Reader(found, scope, aliases)
+    reader = _Reader(found, scope)
     for item in block.project.items:
         found.columns.append(reader.column(item))
     if all(column.tree is None for column in found.columns):
         raise Refused("no item of its select list is an aggregate")
-    if (grouped := block.aggregate) is not None:
-        for key in () if grouped.is_all else grouped.keys:
-            reader.group(reader.written(key))
+    for key in grouping_expressions(block, scope):
+        reader.group(key)
     return found
 
 
@@ -126,16 +126,13 @@ def _check_clauses(block: QueryBlock) -> None:
         raise Refused("windows and QUALIFY compare groups whose values are only estimated")
     if block.project.quantifier.upper() == "DISTINCT":
         raise Refused("DISTINCT counts values that no sample has met")
-    grouped = block.aggregate
-    if grouped is not None and grouped.sets is not None and not grouped.is_all:
-        raise Refused(f"GROUP BY {grouped.sets.shown} is more than a list of expressions", grouped.sets.place)
 
 
 class _Reader:
     """Reads the items of a select list into the groups, arguments and totals of a query."""
 
-    def __init__(self, query: EstimatedQuery, scope: Scope, aliases: dict[str, Scalar]):
-        self.query, self.scope, self.aliases = query, scope, aliases
+    def __init__(self, query: EstimatedQuery, scope: Scope):
+        self.query, self.scope = query, scope
 
     def column(self, item: Scalar) -> EstimatedColumn:
         """Read an item of the select list."""
@@ -143,7 +140,7 @@ class _Reader:
             raise Refused(f"{item.shown} has a subquery beside the aggregates", item.place)
         if has_star(item.tree):
             raise Refused(f"{item.shown} is no aggregate", item.place)
-        expression = Scalar(sql(item.tree.unalias()), (), item.place)
+        expression = without_alias(item)
         try:
             found = calls(expression)
             if not found:
@@ -163,15 +160,6 @@ class _Reader:
         for column in expression.columns:
             self.scope.column(column)  # Spark would read the name of another item
         return _index(self.query.groups, expression)
-
-    def written(self, key: Scalar) -> Scalar:
-        """Return the expression that a key of GROUP BY means: itself, that of a position, or that of an alias."""
-        item: Scalar | None = None
-        if isinstance(key.tree, exp.Literal) and key.tree.is_int:
-            item = self.query.block.project.items[int(key.tree.name) - 1]
-        elif isinstance(key.tree, exp.Column) and self.scope.find(key.tree) is None:
-            item = self.aliases.get(self.scope.names.fold(key.text))
-        return Scalar(sql(item.tree.unalias()), (), key.place) if item else key
 
     def _aggregate(self, call: Call, present: list[int]) -> str:
         """Return the expression of totals for an aggregate, and add the totals that count its values."""

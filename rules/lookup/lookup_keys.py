@@ -14,12 +14,12 @@ from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.conditions.equality import equality_operands
 from dovetail.planner.errors import Place, Refused, UnknownName, Unsupported
-from dovetail.planner.expr import Scalar, column_ref, columns_in, quote, sql, without_parentheses
+from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.logical import Join, Scan
 from dovetail.planner.logical.lookup import LookupKey
 from dovetail.planner.logical.lookup_spec import Constant
 from dovetail.planner.sql.join_scope import JoinScope, scope_of, using_reference
-from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import Scope
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.lookup.unread_keys import unread_equality
@@ -102,7 +102,7 @@ class _Reader:
         self.scope = _left_scope(join, ctx)
         self.left = self.scope.sources
         (self.right,) = ctx.names.sources(join.right)
-        self.sources: tuple[Source, ...] = (*self.left, self.right)
+        self.sides = Scope(ctx.names, (*self.left, self.right), (*(0 for _ in self.left), 1))
         assert isinstance(join.right, Scan)
         self.alias = join.right.alias or table.name
 
@@ -167,7 +167,7 @@ class _Reader:
 
     def _unread(self, conjunct: Scalar, read: _Read) -> None:
         """Add the key of an equality that only Spark reads."""
-        found = unread_equality(conjunct, self.ctx.names, self.left, self.right)
+        found = unread_equality(conjunct, self.sides)
         own = ".".join(quote(part) for part in found.own.parts)
         if (column := self._own(Scalar(own).tree)) is None:
             raise Refused(f"{conjunct.shown}: {own} is not a column of {self.table.name}", conjunct.place)
@@ -206,25 +206,17 @@ class _Reader:
 
     def side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
         """Which sides an expression names columns of; None for neither.  Raises ``Refused``."""
-        found: set[Side] = set()
-        for column in columns_in(tree):
-            index, _ = self.ctx.names.resolve(column_ref(column), self.sources)
-            found.add("left" if index < len(self.left) else "right")
-        return "both" if len(found) > 1 else next(iter(found), None)
+        return self.sides.bind(tree).side
 
     def _own(self, tree: exp.Expression) -> str | None:
         """Return the name of the table's column if an expression is just that column; else None."""
         tree = without_parentheses(tree)
         if not isinstance(tree, exp.Column):
             return None
-        ref = column_ref(tree)
-        fold = self.ctx.names.fold
-        index, _ = self.ctx.names.resolve(ref, self.sources)
-        *qualifier, name = map(fold, ref.parts)
-        names, shown = list(map(fold, self.right.names)), [fold(c.name) for c in self.right.columns or ()]
-        if index < len(self.left) or qualifier != names[len(names) - len(qualifier) :] or name not in shown:
+        found, shown = self.sides.column(tree), [column.name for column in self.right.columns or ()]
+        if found.column.field or not self.sides.item(found) or found.column.name not in shown:
             return None  # the left side's, or a field of a struct
-        return self.table.columns[shown.index(name)].name
+        return self.table.columns[shown.index(found.column.name)].name
 
     def _type(self, column: str) -> SqlType | None:
         return next(c.type for c in self.table.columns if c.name == column)

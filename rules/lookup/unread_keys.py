@@ -10,7 +10,7 @@ from dovetail.planner.expr import ColumnRef, Scalar
 from dovetail.planner.expr.calls import BUILT_IN, FUNCTIONS_WITHOUT_BRACKETS
 from dovetail.planner.expr.references import column_refs, only_reference
 from dovetail.planner.expr.tokens import called
-from dovetail.planner.sql.names import Resolver, Source
+from dovetail.planner.sql.scope import Scope
 
 # Words before a parenthesis that are no functions.
 _NO_CALLS = frozenset(
@@ -26,14 +26,14 @@ class UnreadEquality:
     other: Scalar
 
 
-def unread_equality(conjunct: Scalar, names: Resolver, left: tuple[Source, ...], right: Source) -> UnreadEquality:
+def unread_equality(conjunct: Scalar, sides: Scope) -> UnreadEquality:
     """The equality that a conjunct is.  Raises ``Refused`` where it is none, or its value might change."""
     ends = equality_operands(conjunct)
     for own, other in (ends, ends[::-1]) if ends else ():
         ref = only_reference(own.text)
-        if ref is None or _sides((ref,), names, left, right) != {"right"}:
+        if ref is None or _items((ref,), sides) != {1}:
             continue
-        if _sides(column_refs(other.text), names, left, right) == {"left"}:
+        if _items(column_refs(other.text), sides) == {0}:
             _check_repeatable(other)
             return UnreadEquality(ref, other)
     raise Refused(
@@ -41,17 +41,16 @@ def unread_equality(conjunct: Scalar, names: Resolver, left: tuple[Source, ...],
     )
 
 
-def _sides(found: tuple[ColumnRef, ...], names: Resolver, left: tuple[Source, ...], right: Source) -> set[str]:
-    sides = set()
+def _items(found: tuple[ColumnRef, ...], scope: Scope) -> set[int]:
+    items = set()
     for ref in found:
         try:
-            index, _ = names.resolve(ref, (*left, right))
+            items.add(scope.item(scope.column(ref)))
         except NoSuchColumn:
             if len(ref.parts) > 1:
                 raise
-            continue  # a type, a unit, a keyword; Spark's analysis refuses what should be a column
-        sides.add("left" if index < len(left) else "right")
-    return sides
+            # a type, a unit, a keyword; Spark's analysis refuses what should be a column
+    return items
 
 
 def _check_repeatable(value: Scalar) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 from sqlglot import exp
@@ -25,14 +26,13 @@ def condition_scope(join: Join | BandJoin, ctx: Context, whole: Logical | None =
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
         try:
-            right = {item == 1 for item in scope.bind(tree).items}
+            return scope.bind(tree).side
         except NoSuchColumn:
             if whole is None:
                 raise
-            items = scope.items
-            right = {n < len(items) and items[n] == 1 for n in ctx.scope(whole).bind(tree).relations}
-        found: set[Side] = {"right" if is_right else "left" for is_right in right}
-        return "both" if len(found) > 1 else next(iter(found), None)
+        around = ctx.scope(whole)
+        further = len(around.sources) - len(scope.sources)
+        return replace(around, items=(*scope.items, *(0,) * further)).bind(tree).side
 
     def type_of(tree: exp.Expression) -> SqlType | None:
         return scope.bind(tree).type or ctx.type_of(sql(tree), both)

@@ -8,14 +8,13 @@ from dovetail.planner.expr.tokens import mentioned
 from dovetail.planner.logical import (
     Derived,
     Join,
-    LateralView,
-    Nested,
     OneRow,
     Opaque,
     Project,
     Relation,
     Verbatim,
     expressions,
+    nodes_of_from,
 )
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import Node
@@ -54,10 +53,7 @@ def words_of(block: Node, names: Resolver, *, but: Node | None = None) -> set[st
 
 def leans_on_left(relation: Node) -> bool:
     """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
-    if isinstance(relation, Derived | Opaque):
-        return relation.lateral
-    below = relation.children if isinstance(relation, Join | Nested | LateralView) else ()
-    return any(leans_on_left(child) for child in below)
+    return any(isinstance(node, Derived | Opaque) and node.lateral for node in nodes_of_from(relation))
 
 
 def _closed(block: Project, names: Resolver) -> bool:

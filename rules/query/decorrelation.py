@@ -12,7 +12,7 @@ from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, sql
 from dovetail.planner.expr.aggregate_calls import has_aggregate
 from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.keys.read_keys import looks_like_keys
-from dovetail.planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
+from dovetail.planner.logical import Filter, LateralView, Logical, Opaque, Project, Verbatim, nodes_of_from
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
@@ -153,6 +153,4 @@ def is_text(node: Node) -> bool:
 
 def has_lateral_view(tree: Node) -> bool:
     """Whether a FROM tree has a LATERAL VIEW, after which no join can be written."""
-    if isinstance(tree, LateralView):
-        return True
-    return isinstance(tree, Join | Nested) and any(has_lateral_view(child) for child in tree.children)
+    return any(isinstance(node, LateralView) for node in nodes_of_from(tree))

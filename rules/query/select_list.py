@@ -18,10 +18,8 @@ class SelectList:
     def __init__(self, project: Project, scope: Scope):
         self.scope, self.fold = scope, scope.names.fold
         self.values: dict[str, list[str]] = {}  # by value, the names under which it is shown
-        self.items: list[tuple[str, str]] = []
         for item in project.items:
             for name, value in self.read(item.tree):
-                self.items.append((name, value))
                 self.values.setdefault(value, []).append(name)
 
     def read(self, tree: exp.Expression) -> Iterable[tuple[str, str]]:
@@ -41,14 +39,6 @@ class SelectList:
         found = [self.values.get(self.column(0, name), [None])[0] for name in key]
         return None if None in found else frozenset(n for n in found if n is not None)
 
-    def name_of(self, group: exp.Expression) -> str | None:
-        """Return the output name of a grouping key: an expression, a column's number, or an alias."""
-        if isinstance(group, exp.Literal) and group.is_int:
-            at = int(group.name) - 1
-            return self.items[at][0] if 0 <= at < len(self.items) else None
-        try:
-            found = self.values.get(self.scope.bind(group).canonical)
-            return found[0] if found else None
-        except Refused:
-            alias = self.fold(group.name) if isinstance(group, exp.Column) and not group.table else ""
-            return alias if [n for n, _ in self.items].count(alias) == 1 else None
+    def name_of(self, value: exp.Expression) -> str | None:
+        """Return the output name of an expression over FROM; None if the list does not have it."""
+        return self.values.get(self.scope.bind(value).canonical, [None])[0]

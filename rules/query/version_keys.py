@@ -7,9 +7,10 @@ from sqlglot import exp
 from dovetail.planner.catalog.declared import Versions
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import column_ref, columns_in, quote
+from dovetail.planner.expr import quote
 from dovetail.planner.logical import Join
 from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
 from dovetail.planner.types.schema import Column
 
 
@@ -18,9 +19,8 @@ def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], na
 
     ``columns`` are those of the table on the right, under their own names.
     """
-    left = names.sources(join.left)
-    sources = (*left, *names.sources(join.right))
-    shown = [names.fold(c.name) for c in sources[-1].columns or ()]
+    scope = Scope.of(names, join.left, join.right)
+    shown = [column.name for column in scope.sources[-1].columns or ()]
     found: set[str] = set()
     for conjunct in join.condition:
         try:
@@ -28,11 +28,10 @@ def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], na
             if comparison is None or comparison.sign != "=":
                 continue
             for end, other in (comparison.operands, comparison.operands[::-1]):
-                others = {names.resolve(column_ref(c), sources)[0] < len(left) for c in columns_in(other)}
-                if others == {True} and isinstance(end, exp.Column):
-                    index, column = names.resolve(column_ref(end), sources)
-                    if index == len(left) and names.fold(column.name) in shown:
-                        found.add(columns[shown.index(names.fold(column.name))].name)
+                if scope.bind(other).side == "left" and isinstance(end, exp.Column):
+                    column = scope.column(end)
+                    if scope.item(column) == 1 and column.column.name in shown:
+                        found.add(columns[shown.index(column.column.name)].name)
         except Refused:
             continue
     return tuple(c for c in versions.key if c not in found)

@@ -12,12 +12,13 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.expr import Scalar, is_star
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
 from dovetail.planner.expr.subqueries import replace_scalar_subqueries
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Limit, Logical, Project, Sort
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
+from dovetail.planner.sql.join_scope import scope_of
 from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.planner.tree import Node
 from dovetail.rules.analysis.same_source import same_source
@@ -27,6 +28,7 @@ from dovetail.rules.query.from_items import leaves, with_leaves
 from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
 from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.query.query_block import where as filtered
+from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 from dovetail.rules.window.frame_aggregates import FrameAggregates
 from dovetail.rules.window.self_band import Pair
@@ -213,17 +215,7 @@ class _Found:
                 relation = total.relation(relation)
             new.append((self.relations[at], relation))
         tree = filtered(with_leaves(block.tree, new), where)
-        return block.over(tree, items=tuple(column for item in items for column in self._expanded(item)))
-
-    def _expanded(self, item: Scalar) -> list[Scalar]:
-        """Return an item, with ``*`` expanded to its columns."""
-        if not is_star(item.known):
-            return [item]
-        sources = self.joins.scope.sources
-        columns = self.ctx.names.expand_star(item.tree, sources, self.joins.block.tree)
-        if not columns or not all(sources[n].names for n, _ in columns):
-            raise Refused(f"{item.shown} cannot be expanded")
-        return [Scalar(f"{quote(sources[n].names[-1])}.{quote(c.name)}", (), item.place) for n, c in columns]
+        return block.over(tree, items=expand_items(items, scope_of(self.ctx.names, block.tree), self.ctx.names))
 
     def _check_names(self, scalar: Scalar) -> None:
         """A relation that gets columns has one name only."""

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 from dovetail.planner.band.condition import DistanceBand
 from dovetail.planner.band.linear import Side
-from dovetail.planner.errors import Refused
 from dovetail.planner.expr import quote
 from dovetail.planner.hints.blocks import DELTA_ORDER, RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
 from dovetail.planner.logical import (
@@ -140,14 +139,6 @@ def _side(join: BandJoin, wanted: Name, ctx: Context) -> Side | None:
     for side, relation in zip(_SIDES, (join.left, join.right), strict=True):
         if (own := _sole(relation)) and is_named(own, wanted):
             return side
-    left = ctx.names.sources(join.left)
-    sources = left + ctx.names.sources(join.right)
-    for conjunct in join.band.conjuncts:
-        try:
-            for column in conjunct.columns:
-                index, _ = ctx.names.resolve(column, sources)
-                if is_named(sources[index].names, wanted):
-                    return "left" if index < len(left) else "right"
-        except Refused:
-            continue
-    return None
+    scope = ctx.scope(join.left, join.right)
+    columns = (column for conjunct in join.band.conjuncts for column in scope.bind(conjunct).known_columns)
+    return next((_SIDES[scope.item(c)] for c in columns if is_named(scope.source(c).names, wanted)), None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import Filter, Join, Logical, Nested
+from dovetail.planner.logical import Filter, Join, Logical, Nested, nodes_of_from
 from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import check_deterministic
@@ -17,7 +17,7 @@ def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
 
     The conditions stay in WHERE as well.
     """
-    if node.clause != "WHERE" or not _has_lookup(node.child):
+    if node.clause != "WHERE" or not any(isinstance(n, LookupJoin) for n in nodes_of_from(node.child)):
         return None
     deterministic = []
     for conjunct in node.condition:
@@ -30,17 +30,6 @@ def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
             deterministic.append((conjunct, found))
     tree = _noted(node.child, 0, deterministic, ctx)
     return None if tree is node.child else Filter(tree, node.condition, node.clause)
-
-
-def _has_lookup(tree: Logical) -> bool:
-    match tree:
-        case LookupJoin():
-            return True
-        case Join():
-            return _has_lookup(tree.left) or _has_lookup(tree.right)
-        case Nested() if not tree.alias:
-            return _has_lookup(tree.child)
-    return False
 
 
 def _noted(tree: Logical, first: int, deterministic: list[tuple[Scalar, frozenset[int]]], ctx: Context) -> Logical:

@@ -2,17 +2,15 @@
 
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.errors import UnknownName
-from dovetail.planner.expr import Scalar
 from dovetail.planner.hints.blocks import names_of
 from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.rules.context import Context
 from dovetail.rules.lookup.lookup_keys import read_condition
 from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.time_travel import is_now, is_processing_time
 from dovetail.rules.rule import rule
 
-_NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")
-_PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
 _WRITE = "write FOR SYSTEM_TIME AS OF PROCTIME()"
 
 
@@ -65,16 +63,16 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
     """Fail unless the join reads the table as of PROCTIME()."""
     assert scan.as_of is not None
     time, place = scan.as_of.shown, scan.as_of.place
-    if time.upper().replace(" ", "") in _NOW:
+    if is_now(scan.as_of):
         return
-    column = _column(scan.as_of)
-    if column is None:
+    column = names_of(scan.as_of)
+    if not column:
         ctx.fail(f"{table.name} is a lookup and knows only its present rows, not those as of {time}; {_WRITE}", place)
     sources = ctx.names.sources(join.left)
     names = {ctx.names.fold(s.names[-1]) for s in sources if s.names}
     if len(column) > 1 and ctx.names.fold(column[-2]) not in names:
         ctx.fail(f"{time}: {column[-2]} is not a relation to the left of {table.name}; {_WRITE}", place)
-    if column[-1].lower().replace("_", "") in _PROCESSING_TIMES:
+    if is_processing_time(column[-1]):
         return
     try:
         found = ctx.names.resolve(scan.as_of.columns[0], sources)[1]
@@ -85,7 +83,3 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
         f"{time}{type_} is a time in the data, and {table.name}, a lookup, has only its present rows; {_WRITE}",
         place,
     )
-
-
-def _column(time: Scalar) -> tuple[str, ...] | None:
-    return names_of(time) or None

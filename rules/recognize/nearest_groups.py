@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Join, LateralView, Logical, Project, Sort
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
@@ -16,7 +13,8 @@ from dovetail.rules.nearest.joins_above import BottomJoin, bottom_joins
 from dovetail.rules.nearest.kept_rows import kept_above
 from dovetail.rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from dovetail.rules.nearest.shown_columns import readers_of
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.query.grouping import grouping_expressions
+from dovetail.rules.query.query_block import block_with_order, in_place, where
 from dovetail.rules.rule import rule
 
 
@@ -54,32 +52,9 @@ def _nearest(bottom: BottomJoin, ctx: Context) -> Project | None:
         readers = (*readers_of(block), *bottom.readers)
         excluded = () if bottom.above else pairs.excluded()
         nearest = replace(pairs.nearest(wanted, readers, excluded), kept=kept_above(inner, pairs.join, ctx))
-        for key in _keys(block, ctx):
+        for key in grouping_expressions(block, ctx.scope(block.tree)):
             pairs.check_fixed(key)
     except Refused as no:
         return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
     tested = (*block.condition, *(c for c in excluded if c not in block.condition))
     return block.over(where(bottom.over(nearest_join(join, nearest)), tested))
-
-
-def _keys(block: QueryBlock, ctx: Context) -> list[Scalar]:
-    """The expressions by which a block groups.  Raises ``Refused`` where it groups rows more than once."""
-    if block.aggregate is None:
-        return []
-    items = block.project.items
-    if block.aggregate.is_all:
-        return [Scalar(i.text, i.plans, i.place) for i in items if not i.tree.find(exp.AggFunc)]
-    if block.aggregate.sets is not None:
-        raise Refused("it has grouping sets")
-    return [_written(key, items, block, ctx) for key in block.aggregate.keys]
-
-
-def _written(key: Scalar, items: tuple[Scalar, ...], block: QueryBlock, ctx: Context) -> Scalar:
-    """A grouping key, or the item that it means by its number or its alias."""
-    tree = key.tree
-    if isinstance(tree, exp.Literal) and tree.is_int and 0 < int(tree.name) <= len(items):
-        return items[int(tree.name) - 1]
-    if isinstance(tree, exp.Column) and not tree.table and ctx.scope(block.tree).find(tree) is None:
-        fold = ctx.names.fold
-        return next((i for i in items if fold(i.tree.alias) == fold(tree.name)), key)
-    return key

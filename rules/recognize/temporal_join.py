@@ -13,12 +13,9 @@ from dovetail.planner.logical.versions import Validity, VersionedTable
 from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs, Wanted
-from dovetail.rules.query.time_travel import can_spark_travel
+from dovetail.rules.query.time_travel import can_spark_travel, is_now, is_processing_time
 from dovetail.rules.query.version_keys import missing_keys, why_missing
 from dovetail.rules.rule import rule
-
-_NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")
-_PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
 
 
 @rule(Join, streams="any")
@@ -87,7 +84,7 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
     """
     assert scan.as_of is not None
     time = scan.as_of.text
-    if scan.as_of.shown.upper().replace(" ", "") in _NOW:
+    if is_now(scan.as_of):
         return None if can_spark_travel(scan, ctx.catalog) else "current_timestamp()"
     try:
         columns = scan.as_of.columns
@@ -102,7 +99,7 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
         try:
             ctx.names.resolve(column, sources)
         except UnknownName as no:
-            if len(columns) == 1 and column.parts[-1].lower().replace("_", "") in _PROCESSING_TIMES:
+            if len(columns) == 1 and is_processing_time(column.parts[-1]):
                 return "current_timestamp()"
             if can_spark_travel(scan, ctx.catalog):
                 return None
