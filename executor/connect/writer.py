@@ -35,6 +35,7 @@ from dovetail.executor.frame_sql.query_blocks import (
     select_items,
     with_filters,
 )
+from dovetail.planner.conditions.compared import flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql
 from dovetail.planner.logical import Aggregate, JoinKind, Limit, Logical, SetOp, Sort
@@ -207,7 +208,7 @@ class ConnectPlanWriter:
         with self._over_table(node):
             check_fields(node.operator, "a filter", "input", "condition")
             writer = ProtoExpressionWriter(scope, rows.columns)
-            conjuncts = tuple(map(_scalar, _split(writer.tree(node.operator.condition))))
+            conjuncts = tuple(map(_scalar, flat(writer.tree(node.operator.condition), exp.And)))
         return replace(rows, filters=(*rows.filters, *conjuncts)), scope.above(node.plan_id)
 
     def _relation(self, node: RelationNode, alias: str = "", *, filters: bool = True) -> tuple[Rows, Scope]:
@@ -247,7 +248,7 @@ class ConnectPlanWriter:
         condition: tuple[Scalar, ...] = ()
         if operator.HasField("join_condition"):
             writer = ProtoExpressionWriter(both, {**left.columns, **right.columns})
-            condition = tuple(map(_scalar, _split(writer.tree(operator.join_condition))))
+            condition = tuple(map(_scalar, flat(writer.tree(operator.join_condition), exp.And)))
         return join_rows(left, right, kind, condition), left_scope if kind in ("semi", "anti") else both
 
     def _join_using(self, node: RelationNode) -> tuple[Rows, Scope, list[Item]]:
@@ -335,12 +336,6 @@ def _below_aliases(node: RelationNode) -> RelationNode:
     while node.name == "subquery_alias":
         node = node.child
     return node
-
-
-def _split(tree: exp.Expression) -> list[exp.Expression]:
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return [p for side in (tree.this, tree.expression) for p in _split(side)] if isinstance(tree, exp.And) else [tree]
 
 
 def _scalar(tree: exp.Expression) -> Scalar:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from dovetail.planner.conditions.compared import flat
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 
@@ -61,7 +62,7 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
 def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
     """A comparison by order beside tests for NULL and conditions of one side, joined by OR; None for anything else."""
     compared, tested, others = [], [], []
-    for disjunct in _disjuncts(tree):
+    for disjunct in flat(tree, exp.Or):
         if isinstance(disjunct, exp.Is) and isinstance(disjunct.expression, exp.Null):
             tested.append(without_parentheses(disjunct.this))
         elif isinstance(disjunct, exp.Anonymous) and disjunct.name.lower() == "isnull" and disjunct.expressions:
@@ -116,15 +117,6 @@ def from_extremes(small: exp.Expression, large: exp.Expression) -> tuple[Endless
 def _arguments(tree: exp.Expression, function: type[exp.Func]) -> list[exp.Expression]:
     call = without_parentheses(tree)
     return [call.this, *call.expressions] if isinstance(call, function) else [tree]
-
-
-def _disjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
-    inner = without_parentheses(tree)
-    if isinstance(inner, exp.Or):
-        yield from _disjuncts(inner.this)
-        yield from _disjuncts(inner.expression)
-    else:
-        yield inner
 
 
 def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:

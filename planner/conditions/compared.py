@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from sqlglot import exp
 
-from dovetail.planner.expr import Scalar
+from dovetail.planner.expr import Scalar, without_parentheses
 
 SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -51,6 +52,16 @@ class Comparison(NamedTuple):
     def columns(self) -> bool:
         """Whether it compares two plain columns."""
         return all(isinstance(x, exp.Column) and not isinstance(x.this, exp.Star) for x in self.operands)
+
+
+def flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expression]:
+    """The operands of nested ANDs or ORs, without parentheses."""
+    tree = without_parentheses(tree)
+    if isinstance(tree, kind):
+        yield from flat(tree.this, kind)
+        yield from flat(tree.expression, kind)
+    else:
+        yield tree
 
 
 def compared(condition: Scalar | exp.Expression) -> Comparison | None:

@@ -21,11 +21,12 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.conditions.compared import flat
 from dovetail.planner.expr import Scalar, without_parentheses
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, Branch, KeyScheme, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
-from dovetail.planner.keys.read_keys import equated, flat, or_null
+from dovetail.planner.keys.read_keys import equated, or_null
 from dovetail.planner.types.typed import type_of
 
 _MOST_COLUMNS = 3  # each doubles the keys of a row

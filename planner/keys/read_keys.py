@@ -20,7 +20,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dovetail.planner.band.linear import ConditionScope, Side, speculative
-from dovetail.planner.conditions.compared import compared
+from dovetail.planner.conditions.compared import compared, flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, columns_in, sql, without_parentheses
 from dovetail.planner.keys.bands import looks_like_bounds, read_band
@@ -143,16 +143,6 @@ def _inner_or(tree: exp.Expression, scope: ConditionScope) -> exp.Expression | N
         return None
     inner = next((part for part in parts if isinstance(part, exp.Or) and scope.side(part) == "both"), None)
     return None if inner and looks_like_bounds(parts) and not _has_equality(inner) else inner
-
-
-def flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expression]:
-    """The operands of nested ANDs or ORs."""
-    tree = without_parentheses(tree)
-    if isinstance(tree, kind):
-        yield from flat(tree.this, kind)
-        yield from flat(tree.expression, kind)
-    else:
-        yield tree
 
 
 def _one_of(branches: list[exp.Expression], scope: ConditionScope) -> Iterator[exp.Expression]:

@@ -8,11 +8,9 @@ from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import TypeVar
 
-from sqlglot import exp
-
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused, Unsupported
-from dovetail.planner.expr import Scalar, canonical, column_ref
+from dovetail.planner.expr import Scalar, canonical
 from dovetail.planner.logical import Logical
 from dovetail.planner.sql.names import Source
 from dovetail.planner.sql.scope import BoundColumn, Scope
@@ -153,11 +151,6 @@ def _ordered(value: str) -> str:
     if ends[0] > ends[1]:
         ends, comparison = ends[::-1], comparison.turned
     return f"{ends[0]} {comparison.sign} {ends[1]}"
-
-
-def is_column(tree: exp.Expression) -> bool:
-    """Whether an expression is a column and nothing else."""
-    return isinstance(tree, exp.Column) and not isinstance(tree.this, exp.Star) and bool(column_ref(tree).parts)
 
 
 def same_tables(one: Logical, other: Logical, ctx: Context) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from networkx.utils import UnionFind
+
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql
@@ -59,9 +61,7 @@ def plainly_compared(left: SqlType | None, right: SqlType | None) -> bool:
 
 def _linked(one: str, other: str, pairs: list[tuple[str, str]]) -> bool:
     """Whether a chain of equalities leads from one to the other."""
-    known, grew = {one}, True
-    while grew and other not in known:
-        more = {end for pair in pairs if known & set(pair) for end in pair} - known
-        known |= more
-        grew = bool(more)
-    return other in known
+    classes = UnionFind()
+    for pair in pairs:
+        classes.union(*pair)
+    return bool(classes[one] == classes[other])

@@ -115,16 +115,6 @@ class FromScope:
             return number, self.ctx.names.fold(column)
         return number, found.value(column, self.ctx.names.fold)
 
-    def known(self, visible: Relations) -> Callable[[exp.Expression], SqlType | None]:
-        """The types of columns and literals, for those who look at an expression."""
-
-        def of(tree: exp.Expression) -> SqlType | None:
-            if isinstance(tree, exp.Column):
-                return self.resolve(tree, visible)[1].type
-            return self.ctx.names.type_of(tree, ())
-
-        return of
-
     def equality(self, conjunct: Scalar, visible: Relations) -> Equality | None:
         """Read a conjunct that compares two columns, or a column and a literal."""
         try:

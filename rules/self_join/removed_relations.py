@@ -208,12 +208,12 @@ class RemovedRelations:
         number = match.x.number
         text = rewrite_over_output(match.shown, self.sight.path(number), value)
         if match.shown.output_name(value) is None:
-            check_speculation((Scalar(text),), self.sight.known(frozenset((number,))), self.ctx)
+            check_speculation((Scalar(text),), self.sight.scope(frozenset((number,))).type_of, self.ctx)
         return text
 
     def may_raise(self, scalar: Scalar, visible: Relations) -> bool:
         """Whether an expression could raise an error on some row."""
-        return may_raise(scalar, self.sight.known(visible), self.ctx)
+        return may_raise(scalar, self.sight.scope(visible).type_of, self.ctx)
 
     def filters(self, match: _Match) -> tuple[Residual, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""

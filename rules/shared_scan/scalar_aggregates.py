@@ -20,7 +20,6 @@ from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Logical, Project, Scan
 from dovetail.planner.tree import Node
-from dovetail.planner.types.schema import SqlType
 from dovetail.rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
 from dovetail.rules.analysis.speculation import check_order, check_speculation
 from dovetail.rules.context import Context
@@ -181,15 +180,10 @@ class Merged:
             return
         texts = {t.value: t.text for t in self.members[0].terms if t.value in self.common}
         filters = (member.filters(texts) for member in self.members)
-        check_order(tuple(map(Scalar, texts.values())), filters, self._known, self.ctx)
+        check_order(tuple(map(Scalar, texts.values())), filters, self.first.joins.scope.type_of, self.ctx)
         for member, own in zip(self.members, self.own, strict=True):
             guarded = (*(term.text for term in own), *member.arguments) if own else ()
-            check_speculation(map(Scalar, guarded), self._known, self.ctx, "query")
-
-    def _known(self, tree: exp.Expression) -> SqlType | None:
-        if isinstance(tree, exp.Column):
-            return self.first.joins.scope.column(tree).column.type
-        return self.ctx.names.type_of(tree, ())
+            check_speculation(map(Scalar, guarded), self.first.joins.scope.type_of, self.ctx, "query")
 
     def values(self, index: int) -> list[str]:
         """The items of a total over the columns of ``query``."""

@@ -8,18 +8,21 @@ relation becomes columns of each row.
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.aggregate_calls import aggregate_arguments
 from dovetail.planner.expr.substitution import without_alias
-from dovetail.planner.logical import Aggregate, Derived, Logical, Scan, expressions
+from dovetail.planner.logical import Derived, Logical, Scan
 from dovetail.planner.tree import Node
-from dovetail.rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column, read_first
+from dovetail.rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, read_first
 from dovetail.rules.analysis.correlation_keys import CorrelationKey, correlation_key
 from dovetail.rules.context import Context
 from dovetail.rules.query.aggregates import WindowColumn, check_aggregates
 from dovetail.rules.query.decorrelation import check_inner
 from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
 from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.query.tables import tables
@@ -75,8 +78,7 @@ class _Reader:
             if self.mapped.scope.bind(conjunct).levels - {0}:
                 raise Refused(f"{conjunct.shown} uses no relation of the subquery")
             own.append(self.mapped.term(conjunct))
-        assert block.aggregate is not None
-        groups = self._groups(block.aggregate)
+        groups = self._groups(block)
         shown: dict[str, str] = {}
         keys: list[CorrelationKey] = []
         added: list[WindowColumn] = []
@@ -100,18 +102,18 @@ class _Reader:
             place, answer, relations, tuple(keys), tuple(own), tuple(added), True, False, self.mapped
         )
 
-    def _groups(self, aggregate: Aggregate) -> dict[str, str]:
+    def _groups(self, block: QueryBlock) -> dict[str, str]:
         """Return the columns of GROUP BY, by their canonical form, as SQL over the block."""
         found = {}
-        for key in expressions(aggregate):
-            if key.plans or not is_column(key.tree):
+        for key in grouping_expressions(block, self.mapped.inner.scope):
+            if key.plans or not isinstance(key.tree, exp.Column):
                 raise Refused(f"{key.shown} is not a column to group by", key.place)
             found[self.mapped.inner_value(key)] = self.mapped.outside(key).text
         return found
 
     def _key(self, name: str, value: Scalar, groups: dict[str, str]) -> CorrelationKey:
         """A column that is a group of the relation, and equal in every row of the outer query."""
-        if not is_column(value.tree) or self.mapped.inner_value(value) not in groups:
+        if not isinstance(value.tree, exp.Column) or self.mapped.inner_value(value) not in groups:
             raise Refused(f"{value.shown} is not grouped by")
         type_ = self.mapped.scope.column(value.tree).column.type
         if type_ is None or type_.approximate:
