@@ -20,6 +20,7 @@ from dovetail.executor.connect.joins import ORDERED, WrittenJoins
 from dovetail.executor.connect.names import Attribute, Scope
 from dovetail.executor.connect.plan import RelationNode, check_fields, column_names, enum_name
 from dovetail.executor.connect.tables import PROJECTS, TableRefused
+from dovetail.executor.connect.windows import write_order
 from dovetail.executor.frame_sql.query_blocks import (
     MOST_OPERATORS,
     TOO_DEEP,
@@ -33,12 +34,13 @@ from dovetail.executor.frame_sql.query_blocks import (
     select_all,
     select_from,
     select_items,
+    sorted_by,
     with_filters,
 )
 from dovetail.planner.conditions.compared import flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql
-from dovetail.planner.logical import Aggregate, JoinKind, Limit, Logical, SetOp, Sort
+from dovetail.planner.logical import Aggregate, JoinKind, Limit, Logical, SetOp
 from dovetail.planner.sql.to_sql import to_sql
 
 if TYPE_CHECKING:
@@ -56,8 +58,6 @@ _KINDS: dict[str, JoinKind] = {
     "LEFT_ANTI": "anti",
 }
 _SET_OPERATIONS = {"UNION": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
-_DIRECTIONS = {"ASCENDING": "ASC", "DESCENDING": "DESC"}
-_NULLS = {"SORT_NULLS_FIRST": "NULLS FIRST", "SORT_NULLS_LAST": "NULLS LAST"}
 
 
 @dataclass
@@ -281,16 +281,8 @@ class ConnectPlanWriter:
         query, scope = (self._nested if nested else self._query)(node.child, wanted)
         columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
         writer = ProtoExpressionWriter(scope, columns)
-        keys, directions = [], []
-        for order in node.operator.order:
-            check_fields(order, "a key of a sort", "child", "direction", "null_ordering")
-            keys.append(_key(writer.tree(order.child)))
-            way = enum_name(order, "direction").removeprefix("SORT_DIRECTION_")
-            nulls = enum_name(order, "null_ordering")
-            if way not in _DIRECTIONS or nulls not in _NULLS:
-                raise Refused("a sort without a direction is not written as SQL")
-            directions.append(f"{_DIRECTIONS[way]} {_NULLS[nulls]}")
-        return Query(Sort(query.plan, "ORDER BY", tuple(keys), tuple(directions)), query.names), scope
+        keys = [write_order(writer, key) for key in node.operator.order]
+        return sorted_by(query, [(_key(key.this), key) for key in keys]), scope
 
     def _distinct(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         nested = _below_aliases(node.child).name in (*ORDERED, "deduplicate", "set_op")

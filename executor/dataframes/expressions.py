@@ -53,7 +53,9 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
     "BitwiseAnd": exp.BitwiseAnd,
     "BitwiseOr": exp.BitwiseOr,
     "BitwiseXor": exp.BitwiseXor,
+    "Like": exp.Like,  # the JSON has no escape character; with another one than the default, the proof fails
 }
+_UNARY: dict[str, type[exp.Unary]] = {"Not": exp.Not, "UnaryMinus": exp.Neg, "BitwiseNot": exp.BitwiseNot}
 _COERCED = frozenset((*_COMPARISONS, *_ARITHMETIC, "In", "Between", "Coalesce", "Greatest", "Least"))
 """Spark casts the operands of these to one type, if they have several."""
 
@@ -86,6 +88,8 @@ class ExpressionWriter:
             raise Refused(reason)
         if special := _SPECIAL.get(node.name):
             return special(self, node)
+        if unary := _UNARY.get(node.name):
+            return unary(this=self.tree(node.child))
         children = node.parameters() or node.children
         if kind := _OPERATORS.get(node.name):
             left, right = self._operands(node, children)
@@ -121,15 +125,6 @@ class ExpressionWriter:
     def _cast(self, node: Catalyst) -> exp.Expression:
         return exp.Cast(this=self.tree(node.child), to=data_type(type_sql(node.fields["dataType"])))
 
-    def _alias(self, node: Catalyst) -> exp.Expression:
-        return self.tree(node.child)
-
-    def _not(self, node: Catalyst) -> exp.Expression:
-        return exp.Not(this=self.tree(node.child))
-
-    def _negative(self, node: Catalyst) -> exp.Expression:
-        return exp.Neg(this=self.tree(node.child))
-
     def _is_null(self, node: Catalyst) -> exp.Expression:
         null = exp.Is(this=self.tree(node.child), expression=exp.Null())
         return null if node.name == "IsNull" else exp.Not(this=null)
@@ -144,11 +139,6 @@ class ExpressionWriter:
         operands = (definition.child, *(comparison.children[1] for comparison in both.children))
         value, low, high = self._operands(node, operands)
         return exp.Between(this=value, low=low, high=high)
-
-    def _like(self, node: Catalyst) -> exp.Expression:
-        # The JSON has no escape character; with another one than the default, the proof fails.
-        value, pattern = map(self.tree, node.children)
-        return exp.Like(this=value, expression=pattern)
 
     def _case(self, node: Catalyst) -> exp.Expression:
         return case_when([self.tree(child) for child in node.children])
@@ -188,9 +178,6 @@ class ExpressionWriter:
     def _variable(self, node: Catalyst) -> exp.Expression:
         return exp.to_identifier(f"{node.fields['name']}_{node.id}", quoted=True)
 
-    def _complement(self, node: Catalyst) -> exp.Expression:
-        return exp.BitwiseNot(this=self.tree(node.child))
-
     def _field(self, node: Catalyst) -> exp.Expression:
         name = node.fields.get("name")
         if not name:
@@ -202,14 +189,11 @@ _SPECIAL: dict[str, Callable[[ExpressionWriter, Catalyst], exp.Expression]] = {
     "AttributeReference": ExpressionWriter._attribute,
     "Literal": ExpressionWriter._literal,
     "Cast": ExpressionWriter._cast,
-    "Alias": ExpressionWriter._alias,
-    "Not": ExpressionWriter._not,
-    "UnaryMinus": ExpressionWriter._negative,
+    "Alias": lambda writer, node: writer.tree(node.child),
     "IsNull": ExpressionWriter._is_null,
     "IsNotNull": ExpressionWriter._is_null,
     "In": ExpressionWriter._in,
     "Between": ExpressionWriter._between,
-    "Like": ExpressionWriter._like,
     "CaseWhen": ExpressionWriter._case,
     "AggregateExpression": ExpressionWriter._aggregate,
     "GetStructField": ExpressionWriter._field,
@@ -221,6 +205,5 @@ _SPECIAL: dict[str, Callable[[ExpressionWriter, Catalyst], exp.Expression]] = {
     "TimestampAdd": ExpressionWriter._with_unit,
     "LambdaFunction": ExpressionWriter._lambda,
     "NamedLambdaVariable": ExpressionWriter._variable,
-    "BitwiseNot": ExpressionWriter._complement,
     "WindowExpression": write_window,
 }

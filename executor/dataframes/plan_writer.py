@@ -26,6 +26,7 @@ from dovetail.executor.dataframes.function_names import function_names
 from dovetail.executor.dataframes.jvm_plan import PlanNode, columns_only, read_expressions, read_named
 from dovetail.executor.dataframes.kept_operators import frame_of
 from dovetail.executor.dataframes.plan_shape import LIMITS, SET_OPERATIONS, TRANSPARENT, PlanShape, below_aliases
+from dovetail.executor.dataframes.window_expressions import write_order
 from dovetail.executor.frame_sql.query_blocks import (
     MOST_OPERATORS,
     TOO_DEEP,
@@ -41,6 +42,7 @@ from dovetail.executor.frame_sql.query_blocks import (
     select_all,
     select_from,
     select_items,
+    sorted_by,
     with_filters,
 )
 from dovetail.planner.errors import Refused
@@ -262,11 +264,9 @@ class PlanWriter:
         query = self._query(below, wanted)
         if isinstance(query.plan, Limit | Sort):
             query = self._nested(below, wanted)
-        found = read_expressions(node.java.order())
-        columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
-        keys = tuple(self._scalar(key.child, columns) for key in found)
-        directions = tuple(map(_direction, found))
-        return Query(Sort(query.plan, "ORDER BY", keys, directions), query.names)
+        writer = self._writer({id_: exp.column(name, quoted=True) for id_, name in query.names.items()})
+        keys = [write_order(writer, key) for key in read_expressions(node.java.order())]
+        return sorted_by(query, [(Scalar(sql(key.this)), key) for key in keys])
 
     def _distinct(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         if node.name == "Deduplicate":
@@ -335,9 +335,3 @@ def _reaches_window(node: PlanNode) -> bool:
 
 def _split(node: Catalyst) -> list[Catalyst]:
     return [part for child in node.children for part in _split(child)] if node.name == "And" else [node]
-
-
-def _direction(key: Catalyst) -> str:
-    """Write the direction of a key of ORDER BY."""
-    way, nulls = (str(key.fields[name]) for name in ("direction", "nullOrdering"))
-    return f"{'ASC' if 'Ascending' in way else 'DESC'} NULLS {'FIRST' if 'NullsFirst' in nulls else 'LAST'}"

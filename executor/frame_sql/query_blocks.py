@@ -13,7 +13,7 @@ from uuid import uuid4
 from sqlglot import exp
 
 from dovetail.planner.expr import Scalar, quote, sql
-from dovetail.planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, JoinKind, Logical, Project, Scan
+from dovetail.planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, JoinKind, Logical, Project, Scan, Sort
 
 MOST_OPERATORS = 30  # 20 subqueries in each other are planned in 2 s; at 60, Python's and Spark's parsers give up
 TOO_DEEP = (
@@ -112,6 +112,15 @@ def select_all(rows: Rows, wanted: Sequence[str] | None) -> Query:
     """Select all columns of a subquery; ``wanted``: their names, which may repeat."""
     names = list(wanted) if wanted else [column.name for column in rows.columns.values()]
     return select_items(rows.plan, list(rows.columns.items()), names)
+
+
+def sorted_by(query: Query, keys: Sequence[tuple[Scalar, exp.Expression]]) -> Query:
+    """A query with ORDER BY: its keys, each with the ``Ordered`` that has its direction."""
+    directions = (
+        f"{'DESC' if order.args['desc'] else 'ASC'} NULLS {'FIRST' if order.args['nulls_first'] else 'LAST'}"
+        for _, order in keys
+    )
+    return Query(Sort(query.plan, "ORDER BY", tuple(key for key, _ in keys), tuple(directions)), query.names)
 
 
 def distinct(query: Query) -> Query:
