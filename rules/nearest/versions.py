@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.band.comparisons import endless_comparison
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, quote, sql, without_parentheses
 from dovetail.planner.expr.calls import GENERATORS, unknown
@@ -173,12 +174,10 @@ def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: 
     if conjunct.plans or conjunct.known is None:
         return False
     tree, until = without_parentheses(conjunct.known), pairs.scope.canonical(versions.until)
-    if isinstance(tree, exp.Or):
-        sides = [without_parentheses(side) for side in (tree.this, tree.expression)]
-        compared = [side for side in sides if not _is_null(side, until, pairs)]
-        if len(compared) != 1:
+    if endless := endless_comparison(tree):
+        if endless.others or any(pairs.scope.canonical(one) != until for one in endless.tested):
             return False
-        tree = compared[0]
+        tree = endless.comparison
     sign = "<=" if strict else "<"
     return any(
         turned.sign == sign
@@ -187,11 +186,6 @@ def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: 
         for one in comparisons_of(Scalar(sql(tree)))
         for turned in (one, one.turned)
     )
-
-
-def _is_null(tree: exp.Expression, until: str, pairs: Pairs) -> bool:
-    null = isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null)
-    return null and pairs.scope.canonical(tree.this) == until
 
 
 def _without_default(tree: exp.Expression) -> exp.Expression:
