@@ -41,7 +41,7 @@ def find_folder(session: SparkSession, path: str) -> Folder | None:
         return None
 
 
-class HadoopFolder:
+class HadoopFolder(Folder):
     """A ``Folder`` on a file system of Hadoop's."""
 
     def __init__(self, session: SparkSession, path: str):
@@ -65,12 +65,10 @@ class HadoopFolder:
 
     @property
     def public(self) -> str:
-        """The path as messages show it, without keys that may be in it."""
         return _public(str(self))
 
     @property
     def is_file(self) -> bool:
-        """Whether a file is in its place."""
         return bool(self._fs.exists(self._root) and self._fs.getFileStatus(self._root).isFile())
 
     @property
@@ -80,15 +78,12 @@ class HadoopFolder:
         return os.path.realpath("/" + path.lstrip("/")) if scheme == "file" else str(self)
 
     def sub(self, name: str) -> HadoopFolder:
-        """Return a folder in it."""
         return HadoopFolder(self._session, self.below(name))
 
     def below(self, name: str) -> str:
-        """The full path of a name, as Spark reads it."""
         return f"{self}/{name}"
 
     def read(self, name: str) -> str | None:
-        """Read a text file; None if it does not exist.  Raises ``StateError`` if it cannot be read."""
         path = self._at(name)
         try:
             if not self._fs.exists(path):
@@ -102,7 +97,6 @@ class HadoopFolder:
             raise StateError(f"{_public(self.below(name))} cannot be read: {describe_error(error)}") from error
 
     def create(self, name: str, text: str) -> None:
-        """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
         unfinished = self._at(unfinished_name(name))
         try:
             stream = self._fs.create(unfinished, True)
@@ -115,22 +109,18 @@ class HadoopFolder:
         self._rename(unfinished, self._at(name))
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         self._fs.delete(self._at(name), True)
 
     def delete_empty(self) -> None:
-        """Delete the folder if it exists and nothing is in it."""
         with suppress(Py4JJavaError):
             self._fs.delete(self._at(""), False)
 
     def rename(self, name: str, to: str) -> None:
-        """Rename a file to a new name; the folder of the new name is created if need be."""
         target = self._at(to)
         self._fs.mkdirs(target.getParent())
         self._rename(self._at(name), target)
 
     def inside(self, name: str = "") -> list[Found]:
-        """List the entries of a folder by name; empty if there is no such folder."""
         try:
             listed = self._fs.listStatus(self._at(name))
         except Py4JJavaError as error:
@@ -141,7 +131,6 @@ class HadoopFolder:
         return sorted((f for f in found if not is_checksum(f.name)), key=lambda f: f.name)
 
     def walk(self, name: str = "") -> list[Found]:
-        """List all files below a folder, by their path from it."""
         files = []
         for found in self.inside(name):
             if found.folder:

@@ -94,7 +94,7 @@ def exists(path: str) -> StateError:
     return StateError(f"{path} exists already, so another query writes here at the same time; stop one of them")
 
 
-class LocalFolder:
+class LocalFolder(Folder):
     """A ``Folder`` on this machine."""
 
     def __init__(self, path: Path):
@@ -105,12 +105,10 @@ class LocalFolder:
 
     @property
     def public(self) -> str:
-        """The path as messages show it."""
         return str(self.path)
 
     @property
     def is_file(self) -> bool:
-        """Whether a file is in its place."""
         return self.path.is_file()
 
     @property
@@ -119,15 +117,12 @@ class LocalFolder:
         return os.path.realpath(self.path)
 
     def sub(self, name: str) -> LocalFolder:
-        """Return a folder in it."""
         return LocalFolder(self.path / name)
 
     def below(self, name: str) -> str:
-        """Return the full path of a name."""
         return str(self.path / name)
 
     def read(self, name: str) -> str | None:
-        """Read a text file; None if it does not exist.  Raises ``StateError`` if it cannot be read."""
         try:
             return (self.path / name).read_bytes().decode()
         except FileNotFoundError:
@@ -136,7 +131,6 @@ class LocalFolder:
             raise StateError(f"{self.below(name)} cannot be read: {error}") from error
 
     def create(self, name: str, text: str) -> None:
-        """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
         if (self.path / name).exists():
             raise exists(self.below(name))
         unfinished = self.path / unfinished_name(name)
@@ -145,7 +139,6 @@ class LocalFolder:
         unfinished.rename(self.path / name)
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         path = self.path / name
         if path.is_dir():
             shutil.rmtree(path)
@@ -153,18 +146,15 @@ class LocalFolder:
             path.unlink(missing_ok=True)
 
     def delete_empty(self) -> None:
-        """Delete the folder if it exists and nothing is in it."""
         with suppress(OSError):
             self.path.rmdir()
 
     def rename(self, name: str, to: str) -> None:
-        """Rename a file; the folder of the new name is created if need be."""
         target = self.path / to
         target.parent.mkdir(parents=True, exist_ok=True)
         (self.path / name).replace(target)
 
     def inside(self, name: str = "") -> list[Found]:
-        """List the entries of a folder by name; empty if there is no such folder."""
         path = self.path / name
         try:
             names = sorted(entry.name for entry in path.iterdir())
@@ -173,7 +163,6 @@ class LocalFolder:
         return [found for entry in names if (found := _found(path, entry))]
 
     def walk(self, name: str = "") -> list[Found]:
-        """List all files below a folder, by their path from it."""
         root = self.path / name
         paths = sorted(Path(folder) / file for folder, _, files in os.walk(root) for file in files)
         return [found for path in paths if (found := _found(root, path.relative_to(root).as_posix()))]

@@ -26,23 +26,18 @@ class MountedFolder(LocalFolder):
 
     @property
     def public(self) -> str:
-        """The path as messages show it."""
         return str(self)
 
     def sub(self, name: str) -> MountedFolder:
-        """Return a folder in it."""
         return MountedFolder(self.path / name)
 
     def below(self, name: str) -> str:
-        """Return the full path of a name, as Spark reads it."""
         return f"{self}/{name}"
 
     def inside(self, name: str = "") -> list[Found]:
-        """List the entries of a folder by name; empty if there is no such folder."""
         return [found for found in super().inside(name) if not is_checksum(found.name)]
 
     def walk(self, name: str = "") -> list[Found]:
-        """List all files below a folder, by their path from it."""
         return [found for found in super().walk(name) if not is_checksum(found.name.rpartition("/")[2])]
 
 

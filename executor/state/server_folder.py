@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType
 
 from dovetail.executor.session.sail import is_sail
-from dovetail.executor.state.folder import Found
+from dovetail.executor.state.folder import Folder, Found
 from dovetail.executor.state.mounted import SCHEME, MountedFolder, operate, result_of
 from dovetail.executor.state.paths import PATTERNS
 from dovetail.planner.errors import OptionError
@@ -25,7 +25,7 @@ _SCHEME = re.compile(r"[^/:]+:")  # as Hadoop reads it: all before a colon that 
 _ready: WeakSet[Any] = WeakSet()
 
 
-class ServerFolder:
+class ServerFolder(Folder):
     """A ``Folder`` that is mounted on the server; each operation is a job of one task.
 
     Pickled for a function that runs on the server, it is the ``MountedFolder`` itself.
@@ -42,12 +42,10 @@ class ServerFolder:
 
     @property
     def public(self) -> str:
-        """The path as messages show it."""
         return self._folder.public
 
     @property
     def is_file(self) -> bool:
-        """Whether a file is in its place."""
         return bool(self._operate("is_file"))
 
     @property
@@ -56,40 +54,31 @@ class ServerFolder:
         return str(self._operate("without_links"))
 
     def sub(self, name: str) -> ServerFolder:
-        """Return a folder in it."""
         return ServerFolder(self._session, self._folder.sub(name))
 
     def below(self, name: str) -> str:
-        """Return the full path of a name, as Spark reads it."""
         return self._folder.below(name)
 
     def read(self, name: str) -> str | None:
-        """Read a text file; None if it does not exist.  Raises ``StateError`` if it cannot be read."""
         found = self._operate("read", name)
         return None if found is None else str(found)
 
     def create(self, name: str, text: str) -> None:
-        """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
         self._operate("create", name, text)
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         self._operate("delete", name)
 
     def delete_empty(self) -> None:
-        """Delete the folder if it exists and nothing is in it."""
         self._operate("delete_empty")
 
     def rename(self, name: str, to: str) -> None:
-        """Rename a file; the folder of the new name is created if need be."""
         self._operate("rename", name, to)
 
     def inside(self, name: str = "") -> list[Found]:
-        """List the entries of a folder by name; empty if there is no such folder."""
         return list(self._operate("inside", name))
 
     def walk(self, name: str = "") -> list[Found]:
-        """List all files below a folder, by their path from it."""
         return list(self._operate("walk", name))
 
     def _operate(self, operation: str, *names: str) -> Any:
