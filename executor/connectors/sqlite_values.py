@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.connectors.database import DbColumn, quote_identifier
-from dovetail.executor.connectors.values import ConvertedColumn, null_misfits, parse_decimals
+from dovetail.executor.connectors.values import ConvertedColumn, null_misfits, parse_decimals, shortened
 from dovetail.planner.catalog_file.keys import wrong_sqlite_type
 from dovetail.planner.errors import SourceError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 EXACT = 10**15  # a REAL from here on has no 15 certain digits, and is converted with all of its digits
 _NUMERIC = (38, 18)
 _NONE = type(None)
-_MAX_SHOWN = 60
 
 
 def affinity(declared: str) -> str:
@@ -207,8 +206,7 @@ def _with_source_text(read_: ConvertedColumn, values: tuple[Any, ...], good: Any
     import pyarrow.compute as pc
 
     def format_row(row: int) -> str:
-        text = repr(values[row])
-        return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
+        return shortened(repr(values[row]))
 
     if good is values:
         return ConvertedColumn(read_.values, read_.misfits, format_row)

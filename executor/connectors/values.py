@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DIGITS = 38  # of a DECIMAL in Spark
-_SCALE = 18  # the least scale that a DECIMAL keeps when its precision is reduced to Spark's
 _MAX_SHOWN = 60  # characters of a value in an error
+_SCALE = 18  # the least scale that a DECIMAL keeps when its precision is reduced to Spark's
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,11 @@ def format_value(column: pa.ChunkedArray, row: int) -> str:
     else:
         found = value.as_py()
         text = str(found) if pa.types.is_decimal(value.type) else repr(found)
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """A text of a value as an error has it."""
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
@@ -160,26 +165,14 @@ def spark_name(type_: pa.DataType) -> str:
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_timestamp(type_):
         return "TIMESTAMP" if type_.tz else "TIMESTAMP_NTZ"
-    names = {
-        pa.bool_(): "BOOLEAN",
-        pa.int8(): "TINYINT",
-        pa.int16(): "SMALLINT",
-        pa.int32(): "INT",
-        pa.int64(): "BIGINT",
-        pa.float32(): "FLOAT",
-        pa.float64(): "DOUBLE",
-        pa.string(): "STRING",
-        pa.binary(): "BINARY",
-        pa.date32(): "DATE",
-    }
-    return names.get(type_, str(type_))
+    return next((name.upper() for name, named in _arrow_types().items() if named == type_), str(type_))
 
 
-def arrow_type(text: str) -> pa.DataType:
-    """Return the Arrow type of a Spark SQL type: ``BIGINT``, ``DECIMAL(10, 2)``, ``TIMESTAMP``."""
+def _arrow_types() -> dict[str, pa.DataType]:
+    """The Arrow types by their names in Spark, except DECIMAL."""
     import pyarrow as pa
 
-    types = {
+    return {
         "boolean": pa.bool_(),
         "tinyint": pa.int8(),
         "smallint": pa.int16(),
@@ -193,7 +186,13 @@ def arrow_type(text: str) -> pa.DataType:
         "timestamp": pa.timestamp("us", tz="UTC"),
         "timestamp_ntz": pa.timestamp("us"),
     }
-    type_ = sql_type(text)
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """Return the Arrow type of a Spark SQL type: ``BIGINT``, ``DECIMAL(10, 2)``, ``TIMESTAMP``."""
+    import pyarrow as pa
+
+    type_, types = sql_type(text), _arrow_types()
     if type_.name == "decimal":
         if not 0 < type_.precision <= DIGITS or type_.scale > type_.precision:
             raise SourceError(
