@@ -104,9 +104,9 @@ class FromScope:
 
         return self.scope(visible).bind(scalar).substitute(text)
 
-    def relations_of(self, scalar: Scalar, visible: Relations) -> set[int]:
+    def relations_of(self, scalar: Scalar, visible: Relations) -> Relations:
         """The relations whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
-        return {self.resolve(c, visible)[0] for c in scalar.columns}
+        return self.scope(visible).bind(scalar).items
 
     def value(self, number: int, column: str) -> Value:
         """Return the base value of a relation's column, or the column itself if the base is unknown."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
-
 from dovetail.planner.logical import (
     Aggregate,
     Cte,
@@ -22,6 +20,7 @@ from dovetail.planner.logical import (
     Wrapped,
 )
 from dovetail.planner.tree import Node
+from dovetail.rules.query.aggregates import has_aggregate
 
 
 def has_one_row(node: Node, definitions: Mapping[str, Cte]) -> bool:
@@ -45,13 +44,5 @@ def has_one_row(node: Node, definitions: Mapping[str, Cte]) -> bool:
                 below = below.child
             if isinstance(below, Aggregate):
                 return False
-            return isinstance(below, OneRow) or any(_is_aggregate(item.known) for item in node.items)
+            return isinstance(below, OneRow) or any(map(has_aggregate, node.items))
     return False
-
-
-def _is_aggregate(tree: exp.Expression | None) -> bool:
-    """Whether an item of a select list aggregates all rows: it has an aggregate that is no window."""
-    return tree is not None and any(
-        not isinstance(call.parent, exp.Window) and call.find_ancestor(exp.Window) is None
-        for call in tree.find_all(exp.AggFunc)
-    )

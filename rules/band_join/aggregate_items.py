@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dovetail.planner.band.linear import Side
-from dovetail.planner.errors import Place, Refused, Unsupported
+from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.logical import BandJoin, Sort
 from dovetail.planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
@@ -71,14 +71,6 @@ class AggregateParts:
         """The number of a total."""
         self.totals.setdefault(total)
         return list(self.totals).index(total)
-
-
-def has_aggregate(item: Scalar) -> bool:
-    """Whether an item calls an aggregate, and not as a window."""
-    try:
-        return any(not isinstance(call.parent, exp.Window) for call in item.tree.find_all(exp.AggFunc))
-    except Unsupported:
-        return False
 
 
 class ItemReader:

@@ -22,10 +22,11 @@ from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
 from dovetail.planner.physical.covered_band_aggregate import CoveredBandAggregate
 from dovetail.planner.physical.key_join import preserved_sides
-from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
+from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader, plain_filter
 from dovetail.rules.band_join.keys import sample_rows
 from dovetail.rules.band_join.spark_join import SparkJoin
 from dovetail.rules.context import Context, Intervals
+from dovetail.rules.query.aggregates import has_aggregate
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.query_block import QueryBlock, block_with_order
 from dovetail.rules.rule import rule

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
 
-from dovetail.planner.errors import Unsupported
-from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Cte, Logical
 from dovetail.planner.logical.relations import Derived
+from dovetail.rules.query.aggregates import has_aggregate
 from dovetail.rules.query.query_block import QueryBlock, read_block
 
 
@@ -28,15 +25,6 @@ def _of_many_rows(block: QueryBlock) -> str:
         return "GROUP BY"
     if block.project.quantifier.upper() == "DISTINCT":
         return "DISTINCT"
-    if any(_has(item, exp.Window) for item in block.project.items):
+    if any(item.known and item.known.find(exp.Window) for item in block.project.items):
         return "a window function"
-    if any(_has(item, exp.AggFunc) for item in block.project.items):
-        return "an aggregate"
-    return ""
-
-
-def _has(item: Scalar, kind: Any) -> bool:
-    try:
-        return item.tree.find(kind) is not None
-    except Unsupported:
-        return False
+    return "an aggregate" if any(map(has_aggregate, block.project.items)) else ""
