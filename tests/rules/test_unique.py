@@ -62,7 +62,7 @@ KEYS = [
     ("(SELECT k, count(*) FROM u GROUP BY ROLLUP(k)) y", "", ""),
     ("(SELECT k, count(*) FROM u GROUP BY k WITH CUBE) y", "", ""),
     ("(SELECT k, count(*) FROM u GROUP BY GROUPING SETS ((k), ())) y", "", ""),
-    ("(SELECT k, count(*) FROM u GROUP BY ALL) y", "", ""),
+    ("(SELECT k, count(*) FROM u GROUP BY ALL) y", "k", "k"),
     ("(SELECT rand() r, count(*) FROM u GROUP BY rand()) y", "", ""),
     ("(SELECT max(v) m FROM t) y", "()", "()"),
     ("(SELECT max(v) OVER () m FROM t) y", "", ""),
