@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from dovetail.planner.conditions.compared import flat
+from dovetail.planner.conditions.compared import flat, null_test
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 
@@ -63,10 +63,8 @@ def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
     """A comparison by order beside tests for NULL and conditions of one side, joined by OR; None for anything else."""
     compared, tested, others = [], [], []
     for disjunct in flat(tree, exp.Or):
-        if isinstance(disjunct, exp.Is) and isinstance(disjunct.expression, exp.Null):
-            tested.append(without_parentheses(disjunct.this))
-        elif isinstance(disjunct, exp.Anonymous) and disjunct.name.lower() == "isnull" and disjunct.expressions:
-            tested.append(without_parentheses(disjunct.expressions[0]))
+        if (null := null_test(disjunct)) is not None:
+            tested.append(null)
         elif not may_read_both_sides(disjunct):
             others.append(disjunct)
         elif isinstance(disjunct, _BY_ORDER):

@@ -64,6 +64,16 @@ def flat(tree: exp.Expression, kind: type[exp.Connector]) -> Iterator[exp.Expres
         yield tree
 
 
+def null_test(tree: exp.Expression) -> exp.Expression | None:
+    """What ``x IS NULL`` or ``isnull(x)`` tests; None for any other condition."""
+    match tree:
+        case exp.Is(args={"expression": exp.Null()}):
+            return without_parentheses(tree.this)
+        case exp.Anonymous(expressions=[tested]) if tree.name.lower() == "isnull":
+            return without_parentheses(tested)
+    return None
+
+
 def compared(condition: Scalar | exp.Expression) -> Comparison | None:
     """Parse a comparison; None for other conditions, for subqueries, and for SQL that only Spark can parse."""
     if isinstance(condition, Scalar):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from dovetail.planner.band.linear import ConditionScope, Side
-from dovetail.planner.conditions.compared import flat
+from dovetail.planner.conditions.compared import flat, null_test
 from dovetail.planner.expr import Scalar, without_parentheses
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, Branch, KeyScheme, KeySet, Sides
@@ -58,11 +58,9 @@ def _read(conjunct: Scalar, scope: ConditionScope) -> _Column | None:
         equality, tested = found
     else:
         parts = list(flat(tree, exp.Or))
-        tested = tuple(
-            part.this for part in parts if isinstance(part, exp.Is) and isinstance(part.expression, exp.Null)
-        )
-        others = [part for part in parts if not isinstance(part, exp.Is)]
-        if not tested or len(others) != 1 or len(tested) + 1 != len(parts):
+        tested = tuple(null for part in parts if (null := null_test(part)))
+        others = [part for part in parts if not null_test(part)]
+        if not tested or len(others) != 1:
             return None
         (equality,) = others
     operands = equated(equality, scope)

@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dovetail.planner.conditions.compared import flat, null_test
 from dovetail.planner.errors import StateError, Unsupported
 from dovetail.planner.expr import Scalar, canonical
 from dovetail.planner.state.fingerprint import Given
@@ -159,8 +160,8 @@ def _alternatives(condition: str) -> Iterator[tuple[str, ...]]:
     if not condition:
         yield ()
         return
-    for one in _flat(Scalar(condition).tree, exp.Or):
-        yield tuple(dict.fromkeys(map(canonical, _flat(one, exp.And))))
+    for one in flat(Scalar(condition).tree, exp.Or):
+        yield tuple(dict.fromkeys(map(canonical, flat(one, exp.And))))
 
 
 def _wider(conjuncts: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,13 +170,9 @@ def _wider(conjuncts: tuple[str, ...]) -> tuple[str, ...]:
     Few rows fail them, and a later view may need other keys.
     """
     wider = list(conjuncts)
-    while wider and _is_not_null(Scalar(wider[-1]).tree.unnest()):
+    while wider and isinstance(last := Scalar(wider[-1]).tree.unnest(), exp.Not) and null_test(last.this.unnest()):
         del wider[-1]
     return tuple(wider)
-
-
-def _is_not_null(tree: Any) -> bool:
-    return isinstance(tree, exp.Not) and isinstance(of := tree.this.unnest(), exp.Is) and of.right == exp.null()
 
 
 def _disjunction(alternatives: Iterable[tuple[str, ...]]) -> str:
@@ -186,14 +183,6 @@ def _disjunction(alternatives: Iterable[tuple[str, ...]]) -> str:
         if not any(set(other) <= set(one) for other in needed):
             needed.append(one)
     return any_of(sorted(" AND ".join(f"({conjunct})" for conjunct in one) for one in needed))
-
-
-def _flat(tree: Any, kind: type[exp.Connector]) -> list[Any]:
-    """Return the operands of the ANDs, or the ORs, of a condition."""
-    tree = tree.unnest()
-    if not isinstance(tree, kind):
-        return [tree]
-    return [*_flat(tree.left, kind), *_flat(tree.right, kind)]
 
 
 def _read(input_: Input) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.conditions.compared import Comparison, compared, null_test
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar
 from dovetail.planner.logical import Filter, Join, Project, Relation, Scan
@@ -53,9 +53,7 @@ def refused_anti_join(project: Project, names: Resolver) -> Refused | None:
         return None
     on = " AND ".join(c.shown for c in join.condition)
     instead = f"write WHERE NOT EXISTS (SELECT * FROM {join.right.detail} WHERE {on})"
-    test = next(
-        (c for c in block.condition if isinstance(c.tree, exp.Is) and isinstance(c.tree.this, exp.Column)), None
-    )
+    test = next((c for c in block.condition if isinstance(null_test(c.tree), exp.Column)), None)
     if join.kind != "left" or test is None:
         return None
     try:
@@ -97,15 +95,11 @@ def _one_name(comparison: Comparison) -> bool:
 
 def _is_null(conjunct: Scalar, join: Join, names: Resolver) -> bool:
     """Whether a conjunct tests IS NULL on a column of the right side that the join compares."""
-    tree = None if conjunct.plans else conjunct.tree
-    if (
-        not isinstance(tree, exp.Is)
-        or not isinstance(tree.this, exp.Column)
-        or not isinstance(tree.expression, exp.Null)
-    ):
+    tested = None if conjunct.plans else null_test(conjunct.tree)
+    if not isinstance(tested, exp.Column):
         return False
     scope = Scope.of(names, join)
-    found = scope.column(tree.this)
+    found = scope.column(tested)
     if found.relation < len(names.sources(join.left)):
         return False
     for condition in join.condition:
