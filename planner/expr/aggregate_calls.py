@@ -57,6 +57,14 @@ def has_aggregate(tree: exp.Expr) -> bool:
     return bool(_aggregates(tree))
 
 
+def aggregates_rows(item: Scalar) -> bool:
+    """Whether an item has an aggregate that is not a window's; False for one that only Spark can parse."""
+    if (tree := item.known) is None:
+        return False
+    of_windows = [window.this.find(exp.AggFunc, exp.Any) for window in tree.find_all(exp.Window)]
+    return any(all(call is not one for one in of_windows) for call in _aggregates(tree))
+
+
 def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     return [n for n in tree.find_all(exp.AggFunc, exp.Any) if not _is_of_like(n)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.logical import (
     Aggregate,
     Cte,
@@ -20,7 +21,6 @@ from dovetail.planner.logical import (
     Wrapped,
 )
 from dovetail.planner.tree import Node
-from dovetail.rules.query.aggregates import has_aggregate
 
 
 def has_one_row(node: Node, definitions: Mapping[str, Cte]) -> bool:
@@ -44,5 +44,5 @@ def has_one_row(node: Node, definitions: Mapping[str, Cte]) -> bool:
                 below = below.child
             if isinstance(below, Aggregate):
                 return False
-            return isinstance(below, OneRow) or any(map(has_aggregate, node.items))
+            return isinstance(below, OneRow) or any(map(aggregates_rows, node.items))
     return False

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlglot import exp
-
 from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.expr.calls import GENERATORS, unknown, volatile
 from dovetail.planner.logical import (
     Derived,
@@ -39,7 +38,6 @@ Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is un
 
 _NONE: Unique = frozenset()
 _ONE_ROW: Unique = frozenset((frozenset(),))
-_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
 def unique_keys(relation: Node, ctx: Context, *, nulls: bool = False) -> Unique:
@@ -126,7 +124,7 @@ class _Keys:
         shown = SelectList(project, scope)
         if block and block.aggregate:
             found = self.grouped(block, shown)
-        elif any(isinstance(i.tree.unalias(), _AGGREGATES) for i in project.items):
+        elif any(map(aggregates_rows, project.items)):
             found = _ONE_ROW
         elif block and len(scope.sources) == 1:
             found = frozenset(key for k in self.of(block.tree) if (key := shown.all_of(k)) is not None)

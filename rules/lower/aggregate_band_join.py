@@ -17,6 +17,7 @@ from dovetail.planner.catalog.stats import LengthClass
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.logical import BandJoin, Logical, Project, Sort
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
@@ -26,7 +27,6 @@ from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader,
 from dovetail.rules.band_join.keys import sample_rows
 from dovetail.rules.band_join.spark_join import SparkJoin
 from dovetail.rules.context import Context, Intervals
-from dovetail.rules.query.aggregates import has_aggregate
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.query_block import QueryBlock, block_with_order
 from dovetail.rules.rule import rule
@@ -70,7 +70,7 @@ def _is_aggregated(block: QueryBlock, node: Sort | Project) -> bool:
     """Whether a block groups or aggregates, and at most sorts the result."""
     if block.project not in (node, node.child) or not block.is_grouped:
         return False
-    return block.aggregate is not None or any(map(has_aggregate, block.project.items))
+    return block.aggregate is not None or any(map(aggregates_rows, block.project.items))
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,6 @@ def _argument(text: str, conditions: tuple[str, ...]) -> str:
     return f"CASE WHEN {' AND '.join(conditions)} THEN {'1' if text == '*' else text} END"
 
 
-def has_aggregate(item: Scalar) -> bool:
-    """Whether an item aggregates rows, apart from windows; False for one that only Spark can parse."""
-    tree = item.known
-    windowed = [] if tree is None else [window.this.find(exp.AggFunc) for window in tree.find_all(exp.Window)]
-    calls = () if tree is None else tree.find_all(exp.AggFunc)
-    return any(all(call is not one for one in windowed) for call in calls)
-
-
 def check_aggregates(item: Scalar) -> None:
     """Raise ``Refused`` unless an expression is arithmetic over plain aggregates that a window can compute."""
     check_deterministic(item)

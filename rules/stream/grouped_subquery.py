@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.logical import Cte, Logical
 from dovetail.planner.logical.relations import Derived
-from dovetail.rules.query.aggregates import has_aggregate
 from dovetail.rules.query.query_block import QueryBlock, read_block
 
 
@@ -27,4 +27,4 @@ def _of_many_rows(block: QueryBlock) -> str:
         return "DISTINCT"
     if any(item.known and item.known.find(exp.Window) for item in block.project.items):
         return "a window function"
-    return "an aggregate" if any(map(has_aggregate, block.project.items)) else ""
+    return "an aggregate" if any(map(aggregates_rows, block.project.items)) else ""

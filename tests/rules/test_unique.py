@@ -65,6 +65,7 @@ KEYS = [
     ("(SELECT k, count(*) FROM u GROUP BY ALL) y", "k", "k"),
     ("(SELECT rand() r, count(*) FROM u GROUP BY rand()) y", "", ""),
     ("(SELECT max(v) m FROM t) y", "()", "()"),
+    ("(SELECT any(v > 1) b FROM t) y", "()", "()"),
     ("(SELECT max(v) OVER () m FROM t) y", "", ""),
     ("(SELECT t.id FROM t JOIN u ON t.k = u.k) y", "", ""),
     ("(SELECT t.id FROM t LATERAL VIEW explode(sequence(1, 3)) e AS n) y", "", ""),
