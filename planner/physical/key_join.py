@@ -36,14 +36,15 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Method:
-    """A join method for Spark, where its own choice would be slower, and the side that the hint names."""
+    """A join method for Spark, where its own choice would be slower, the side that the hint names, and why."""
 
     strategy: Literal["SHUFFLE_HASH", "MERGE"]
     side: Side
+    why: str = ""
 
     def __str__(self) -> str:
         if self.strategy == "MERGE":
-            return f"sort-merge join; Spark would broadcast the {self.side} side, whose files are small"
+            return f"sort-merge join; {self.why}"
         return f"hash join, built of the {self.side} side"
 
 

@@ -121,10 +121,12 @@ class _PointInInterval:
 
     def candidates(self) -> list[Candidate]:
         kept = preserved_sides(self.join.kind)
-        found = [self._copied_intervals()] if not kept or self.band.side in kept else []
-        if self.band.side not in kept and (kept or (self.measured is not None and not self.join.bin_width)):
-            found.append(self._copied_points())
-        return found
+        if self.band.side in kept:
+            return [self._copied_intervals()]
+        either = self.measured is not None and not self.join.bin_width
+        if kept:  # intervals that are copied need their matches found first
+            return [self._copied_points(), *([self._copied_intervals()] if either else [])]
+        return [self._copied_intervals(), *([self._copied_points()] if either else [])]
 
     def _copied_intervals(self) -> Candidate:
         band, width, single = self.band, self.join.bin_width, None

@@ -2,8 +2,9 @@
 
 from math import inf
 
+from dovetail.planner.band.bins import EVERYTHING
 from dovetail.planner.band.linear import Side
-from dovetail.planner.catalog.cost import HASH_JOIN_SHARE
+from dovetail.planner.catalog.cost import CACHED_BYTES, DENSE_PAIRS, HASH_JOIN_SHARE
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
@@ -11,6 +12,8 @@ from dovetail.planner.logical import BandJoin, JoinKind, hint_name
 from dovetail.planner.physical.key_join import Method, Pairs
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.analysis.correlation_keys import equal_columns
+from dovetail.rules.band_join.bins import Candidate
+from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.context import Context
 
 _BUILT: dict[JoinKind, tuple[Side, ...]] = {
@@ -23,10 +26,29 @@ _BUILT: dict[JoinKind, tuple[Side, ...]] = {
 }  # the sides of which Spark builds a hash table
 
 
-def is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
-    """Whether a join hint may help: both sides are large, and the user gave no hint."""
-    has_hint = any(h.hint.strategy for h in join.hints)
-    return not has_hint and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
+def takes_hint(join: BandJoin, ctx: Context) -> bool:
+    """Whether Spark can be told how to join: the user gave no hint, and the engine sorts."""
+    return ctx.catalog.settings.engine.sorts_to_join and not any(h.hint.strategy for h in join.hints)
+
+
+def is_large(left: Statistics, right: Statistics, ctx: Context) -> bool:
+    """Whether both sides are so large that a join hint may help."""
+    return min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
+
+
+def is_dense(join: BandJoin, found: Candidate) -> bool:
+    """Whether so many rows share a bin that sorting both sides is faster than a hash table.
+
+    For each row a hash join follows the rows of a bin from one place in memory to the next, where a sort-merge join
+    reads them in a row.  A semi or anti join reads one match; of a bin, few rows have equal keys; and all points would
+    go to one task for intervals without an end, which share one bin.
+    """
+    cost = found.cost
+    if cost is None or cost.pairs is None or join.kind in ("semi", "anti") or has_keys(join):
+        return False
+    if any(longest >= EVERYTHING for side in found.lengths for longest, _ in side.classes):
+        return False
+    return cost.pairs > DENSE_PAIRS * cost.rows and min(cost.sizes) > CACHED_BYTES
 
 
 def side_to_hash(kind: JoinKind, sizes: tuple[float, float] | None, ctx: Context) -> Side | None:
@@ -51,14 +73,24 @@ def method_of(join: BandJoin, left: Statistics, right: Statistics, build: Side |
     Without a hint Spark broadcasts a side whose files are small, which may be a million rows that one thread collects.
     A hint means a side by its name, so a side that is a join without an alias cannot have one.
     """
-    named = {"left": hint_name(join.left), "right": hint_name(join.right)}
+    named = _named(join)
     if build:
         return Method("SHUFFLE_HASH", build) if named[build] else None
     files: dict[Side, float] = {"left": left.bytes or inf, "right": right.bytes or inf}
     small = min(_BUILT.get(join.kind, ()), key=lambda side: files[side], default=None)
     if small is None or not named[small] or files[small] > ctx.thresholds.broadcast_bytes:
         return None
-    return Method("MERGE", small)
+    return Method("MERGE", small, f"Spark would broadcast the {small} side, whose files are small")
+
+
+def method_of_dense(join: BandJoin) -> Method | None:
+    """The join hint for bins that many rows share; None if neither side has a name."""
+    side = next((side for side, name in _named(join).items() if name), None)
+    return Method("MERGE", side, "many rows share a bin, and a hash join would look each of them up") if side else None
+
+
+def _named(join: BandJoin) -> dict[Side, str | None]:
+    return {"left": hint_name(join.left), "right": hint_name(join.right)}
 
 
 def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:

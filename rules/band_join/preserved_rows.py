@@ -7,11 +7,10 @@ from itertools import takewhile
 from typing import Literal
 
 from dovetail.planner.band.linear import ConditionScope, Side
-from dovetail.planner.errors import Place, Refused, Unsupported, a
+from dovetail.planner.errors import Refused, Unsupported, a
 from dovetail.planner.expr import ColumnRef, Scalar, sql
 from dovetail.planner.expr.calls import repeated_otherwise
 from dovetail.planner.logical import BandJoin, Filter, Join, KeyedJoin, Project
-from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.physical.key_join import KeyJoin, preserved_sides
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import UnsafeSpeculation
@@ -31,29 +30,23 @@ _NOT_DISTINGUISHABLE = re.compile(
 )
 
 
-def with_matches(chosen: KeyJoin, keyed: BandJoin | KeyedJoin, place: Place | None, ctx: Context) -> Physical:
-    """The join with columns that identify the matches of preserved rows; Spark's own join if that is impossible.
-
-    ``place``: of the condition that the keys are made of.
-    """
+def with_matches(chosen: KeyJoin, keyed: BandJoin | KeyedJoin, ctx: Context) -> KeyJoin:
+    """The join with columns that identify the matches of preserved rows.  Raises ``Refused`` if that is impossible."""
     join = keyed.plain
     side = " and ".join(chosen.matched)
     keeps = f"{a(join.kind)} join must keep each {side} row once, and {chosen.scheme.unit} copy them"
     reason = ctx.nonrepeatable_reason(join.left, join.right)
     if reason:
-        ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
-        return Spark(join)
+        raise Unsupported(f"{keeps}; finding their matches first reads both sides twice, and {reason}")
     before = _before(join, where_above(keyed, ctx), ctx)
     try:
         _check_preserved(join, ctx)
         _check_guards(chosen, join, before, ctx)
         named = _named(join, ctx)
     except UnsafeSpeculation as no:
-        ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {no.reason}", place)
-        return Spark(join)
+        raise Unsupported(f"{keeps}; finding their matches first is an inner join, in which {no.reason}") from None
     except Refused as no:
-        ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
-        return Spark(join)
+        raise Unsupported(f"{keeps}; finding their matches first needs to know all columns, and {no}") from None
     return replace(chosen, named=named, before=before)
 
 

@@ -8,7 +8,7 @@ from itertools import combinations, product
 from math import prod
 
 from dovetail.planner.band.condition import DistanceBand
-from dovetail.planner.catalog.cost import LEAST_GAIN, MATCHED, ROW_IN_PAIRS, Cost, cost, estimate_copies
+from dovetail.planner.catalog.cost import LEAST_GAIN, ROW_IN_PAIRS, Cost, cost, estimate_copies, times_to_match
 from dovetail.planner.keys.key_set import KeyScheme
 from dovetail.planner.logical import BandJoin, JoinKind
 from dovetail.planner.physical.band_join import FixedWidth
@@ -89,7 +89,7 @@ def seconds_of(candidate: Candidate, kind: JoinKind, key_share: float = 1.0) -> 
     found = candidate.cost
     if found is None:
         return 0
-    times = MATCHED if any(side in candidate.scheme.copied for side in preserved_sides(kind)) else 1
+    times = times_to_match(kind) if any(side in candidate.scheme.copied for side in preserved_sides(kind)) else 1
     return times * replace(found, pairs=(found.pairs or 0) * key_share).seconds
 
 

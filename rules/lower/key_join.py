@@ -2,8 +2,9 @@
 
 from math import inf
 
-from dovetail.planner.catalog.cost import LEAST_GAIN, MATCHED, count_pairs, describe_pairs
+from dovetail.planner.catalog.cost import LEAST_GAIN, count_pairs, describe_pairs, times_to_match
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.errors import Refused
 from dovetail.planner.explain.records import CandidatePlan
 from dovetail.planner.keys.key_set import KeyScheme
 from dovetail.planner.logical import KeyedJoin
@@ -48,7 +49,11 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     ctx.choose(found, *(other for other in candidates if other is not found), own)
     scheme = schemes[best]
     chosen = KeyJoin(join.left, join.right, join.kind, KeySets((scheme,)), join.condition)
-    return with_matches(chosen, join, scheme.conjuncts[0].place, ctx) if chosen.matched else chosen
+    try:
+        return with_matches(chosen, join, ctx) if chosen.matched else chosen
+    except Refused as no:
+        ctx.decline(str(no), scheme.conjuncts[0].place)
+        return Spark(join.plain)
 
 
 def _is_matched(join: KeyedJoin, scheme: KeyScheme) -> bool:
@@ -79,6 +84,6 @@ def _candidate(scheme: KeyScheme, join: KeyedJoin, left: Statistics, right: Stat
     if estimated is None:
         return CandidatePlan(name)
     text = f"{name}, {describe_pairs(estimated.pairs)}"
-    times = MATCHED if _is_matched(join, scheme) else 1
+    times = times_to_match(join.kind) if _is_matched(join, scheme) else 1
     seconds = _FIXED + times * estimated.seconds if estimated.pairs is not None else None
     return CandidatePlan(text, estimated.rows, estimated.bytes, estimated.pairs, name=name, seconds=seconds)

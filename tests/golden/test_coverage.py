@@ -69,7 +69,7 @@ REJECTED = (
     "bins of .*one for all longer intervals for .*: .* candidate pairs",
     "bins of .*, each interval in one bin, for .*: .* candidate pairs",
     "bins of .*, both sides copied: .* candidate pairs",
-    r"bins of \S+ for .* between .*: .* candidate pairs",
+    r"bins of \S+ for .* between .*",
     "bins of .* on the left and .* on the right for .*: .* candidate pairs",
     ".*, which holds for .* of a sample's pairs",
     r"pairs, about .* for each point \(running_sum_matches\)",
