@@ -74,20 +74,19 @@ def limit_above(ctx: Context) -> int | None:
 
 def conditions_of_sides(join: BandJoin, where: Conditions, ctx: Context) -> tuple[Conditions, Conditions]:
     """The conditions on either side of a join alone, in ON and in a WHERE above it."""
-    left, right = (ctx.scope(side) for side in (join.left, join.right))
-    found = join.condition
+    scope, found = ctx.scope(join.left, join.right), join.condition
     return (
-        tuple(c for c in (*found, *(where if join.kind in (*_BOTH, *_LEFT) else ())) if _is_bound(c, left)),
-        tuple(c for c in (*found, *(where if join.kind in (*_BOTH, "right") else ())) if _is_bound(c, right)),
+        tuple(c for c in (*found, *(where if join.kind in (*_BOTH, *_LEFT) else ())) if _side(c, scope) == "left"),
+        tuple(c for c in (*found, *(where if join.kind in (*_BOTH, "right") else ())) if _side(c, scope) == "right"),
     )
 
 
-def _is_bound(conjunct: Scalar, scope: Scope) -> bool:
-    """Whether a conjunct reads columns, all of them in a scope."""
+def _side(conjunct: Scalar, scope: Scope) -> str | None:
+    """The side that a conjunct reads; None where that is not known, or for a subquery."""
     try:
-        return not conjunct.plans and bool(scope.bind(conjunct).items)
+        return None if conjunct.plans else scope.bind(conjunct).side
     except Refused:
-        return False
+        return None
 
 
 def estimated(
