@@ -57,7 +57,10 @@ def subqueries(scalar: Scalar) -> tuple[Subquery, ...]:
 
 
 def subquery_test(conjunct: Scalar) -> SubqueryTest | None:
-    """Read a conjunct that is one EXISTS or IN, with any NOT and parentheses around it."""
+    """Read a conjunct that is one EXISTS or IN, with any NOT and parentheses around it.
+
+    Of ``a OR b IN (query)``, ``b`` is the operand of IN, so this is no such conjunct.
+    """
     if len(conjunct.plans) != 1:
         return None
     t = tokenize(conjunct.text)
@@ -77,7 +80,10 @@ def subquery_test(conjunct: Scalar) -> SubqueryTest | None:
     end = hi - 4
     if t.word(end - 1) == "NOT":
         end, negated = end - 1, not negated
-    return SubqueryTest(Scalar(t.slice(lo, end), (), conjunct.place), negated, used.plan)
+    value = Scalar(t.slice(lo, end), (), conjunct.place)
+    if isinstance(value.known, exp.Connector | exp.Not):
+        return None
+    return SubqueryTest(value, negated, used.plan)
 
 
 def replace_scalar_subqueries(scalar: Scalar, value: Callable[[Node], str | None]) -> Scalar:

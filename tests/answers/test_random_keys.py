@@ -270,3 +270,18 @@ def test_a_condition_may_be_an_operand(session: SparkSession) -> None:
     plan = Optimizer(session, Options(force=True)).plan(query)
     assert plan.rewritten
     assert_same(session, query, plan)
+
+
+@pytest.mark.parametrize(
+    "before", ["a.x = 1 OR", "a.s IS NULL OR", "NOT a.x = 1 OR", "a.x BETWEEN 1 AND 2 OR NOT", "a.x = 1 AND"]
+)
+def test_an_or_before_in_is_no_operand_of_it(session: SparkSession, before: str) -> None:
+    few_rows(
+        session, "a", "SELECT * FROM VALUES (1, 1, NULL, false), (2, 2, 'p', true), (3, 3, 'q', NULL) AS r(id, x, s, f)"
+    )
+    few_rows(session, "b", "SELECT * FROM VALUES (1, 'p', true), (2, 'q', false), (3, 'q', NULL) AS r(x, s, f)")
+    for test, on in (("IN", "b.x = a.x OR b.s = a.s"), ("NOT IN", "a.x BETWEEN b.x AND b.x + 1"), ("IN", "b.x <= a.x")):
+        query = f"SELECT a.id FROM a WHERE {before} a.f {test} (SELECT b.f FROM b WHERE {on})"
+        assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
+        query = f"SELECT a.id FROM a WHERE NOT ({before} a.f {test} (SELECT b.f FROM b WHERE {on}))"
+        assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
