@@ -25,6 +25,7 @@ _REPEATABLE = frozenset(
     "HiveTableRelation InMemoryRelation DataSourceV2Relation RelationV2 UnresolvedHint ResolvedHint "
     "CTERelationRef CTERelationDef WithCTE".split()
 )
+_GENERATORS = re.compile(r"Generate (?:explode|posexplode|inline|stack|json_tuple)\(")
 # Aggregates that depend on the order of rows: floating-point sums, and functions that pick one of many.
 _BY_ORDER = re.compile(
     r"\b((?:try_)?sum|(?:try_)?avg|mean|std|stddev\w*|var_pop|var_samp|variance|corr|covar\w*|regr_\w+|first(?:_value)?|"
@@ -167,11 +168,12 @@ def parse_nonrepeatable_reason(plan: str, *, exact: bool = False) -> str | None:
 
     ``exact``: its sums and averages are of integers and decimals.
 
-    Only operators that return the same rows for the same files are accepted; not LIMIT, samples, windows, RDDs.
+    Only operators that return the same rows for the same files are accepted; not LIMIT, samples, windows, RDDs, or
+    a user's table functions.
     """
     for line in plan.splitlines():
         operator = _OPERATOR.match(line)
-        if operator and operator[1] not in _REPEATABLE:
+        if operator and operator[1] not in _REPEATABLE and not _GENERATORS.match(line, operator.start(1)):
             return f"{operator[1]} may return other rows when it is read twice"
         of_aggregate = operator is not None and operator[1] == "Aggregate"
         if of_aggregate and "more fields" in line:

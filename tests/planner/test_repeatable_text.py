@@ -89,3 +89,9 @@ def test_a_line_break_in_a_literal_hides_no_aggregate(exact: bool) -> None:
 def test_columns_and_functions_named_alike_are_no_aggregates() -> None:
     plan = "Project [sum(d)#3, last_day(d#2) AS l#5, variant_get(v#4, $.a, IntegerType) AS x#6]\n+- Range (0, 1)"
     assert parse_nonrepeatable_reason(plan) is None
+
+
+@pytest.mark.parametrize(("generator", "repeatable"), [("explode(ns#3)", True), ("MyRows(ns#3)#9", False)])
+def test_generators_of_spark_return_the_same_rows(generator: str, repeatable: bool) -> None:
+    plan = f"Project [k#1, e#4]\n+- Generate {generator}, false, [e#4]\n   +- Range (0, 1)"
+    assert (parse_nonrepeatable_reason(plan) is None) == repeatable
