@@ -27,6 +27,7 @@ from dovetail.planner.expr.calls import KNOWN, repeated_otherwise, volatile
 from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Cte, Filter, Logical, Project, Scan
 from dovetail.planner.logical.sampled_side import sampled_side
+from dovetail.planner.logical.self_join import HiddenRelation
 from dovetail.planner.rendered import PREFIX, next_free_number
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.scope import Scope
@@ -276,7 +277,8 @@ class Context:
         """The reason why a second read of these relations in one statement might return other rows, or None."""
         for relation in dict.fromkeys(map(_without_alias, relations)):
             try:
-                reason = self.catalog.nonrepeatable_reason(self.query(relation))
+                item = "1 AS n" if isinstance(relation, HiddenRelation) else "*"  # which shows none of its columns
+                reason = self.catalog.nonrepeatable_reason(self.query(relation, item))
             except Unsupported as no:
                 return no.reason
             if reason:

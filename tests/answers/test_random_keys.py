@@ -285,3 +285,19 @@ def test_an_or_before_in_is_no_operand_of_it(session: SparkSession, before: str)
         assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
         query = f"SELECT a.id FROM a WHERE NOT ({before} a.f {test} (SELECT b.f FROM b WHERE {on}))"
         assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.id, l.one FROM a LEFT JOIN LATERAL (SELECT 1 AS one FROM b WHERE b.x = a.x OR b.s = a.s) l ON true",
+        "WITH r AS (SELECT id, explode(ns) AS e FROM b) SELECT a.id, r.e FROM a LEFT JOIN r ON r.e = a.x OR r.e = a.y",
+        "SELECT a.id, r.e FROM a FULL JOIN (SELECT id, explode(ns) AS e FROM b) r ON r.e BETWEEN a.x AND a.y",
+    ],
+)
+def test_rows_that_an_outer_join_keeps_beside_computed_ones(session: SparkSession, query: str) -> None:
+    few_rows(session, "a", "SELECT * FROM VALUES (1, 1, 3, NULL), (2, 2, 9, 'p'), (3, NULL, 4, 'q') AS r(id, x, y, s)")
+    few_rows(session, "b", "SELECT * FROM VALUES (1, 1, 'p', array(3, 3, NULL)), (2, 7, 'p', NULL) AS r(id, x, s, ns)")
+    plan = Optimizer(session, Options(force=True)).plan(query)
+    assert plan.rewritten
+    assert_same(session, query, plan)
