@@ -49,12 +49,14 @@ def main() -> None:
         report.write(spark)
 
 
-def make_tables(spark: SparkSession, folder: Path, points: str, events: int, sessions: int) -> None:
-    """Write events and sessions, and name them; a session is as long as 2,000 of them."""
+def make_tables(
+    spark: SparkSession, folder: Path, points: str, events: int, sessions: int, length: int = DOMAIN // 500
+) -> None:
+    """Write events and sessions, and name them; a session is of that length."""
     at = points.format(1, 2, 3)
     tables = {
         "events": f"SELECT id, {at} AS at, {UNIT.format(4)} * 100 AS amount FROM range({events})",
-        "sessions": f"SELECT id, start, start + {DOMAIN // 500} AS stop FROM "
+        "sessions": f"SELECT id, start, start + {length} AS stop FROM "
         f"(SELECT id, {UNIT.format(5)} * {DOMAIN} AS start FROM range({sessions}))",
     }
     for name, text in tables.items():
@@ -68,7 +70,7 @@ def measure_times(spark: SparkSession, folder: Path, report: harness.Report, *, 
     events, sessions = (200_000, 2_000) if quick else (2_000_000, 100_000)
     cells = []
     for name, points in POINTS.items():
-        make_tables(spark, folder, points, events, sessions)
+        make_tables(spark, folder, points, events, sessions, DOMAIN // 50)
         opt = Optimizer(spark)
         figures = []
         for error in TARGETS:
