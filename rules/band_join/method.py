@@ -26,17 +26,17 @@ _BUILT: dict[JoinKind, tuple[Side, ...]] = {
 }  # the sides of which Spark builds a hash table
 
 
-def takes_hint(join: BandJoin, ctx: Context) -> bool:
+def is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
+    """Whether both sides are so large that a join hint may help, and Spark takes one."""
+    return _takes_hint(join, ctx) and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
+
+
+def _takes_hint(join: BandJoin, ctx: Context) -> bool:
     """Whether Spark can be told how to join: the user gave no hint, and the engine sorts."""
     return ctx.catalog.settings.engine.sorts_to_join and not any(h.hint.strategy for h in join.hints)
 
 
-def is_large(left: Statistics, right: Statistics, ctx: Context) -> bool:
-    """Whether both sides are so large that a join hint may help."""
-    return min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
-
-
-def is_dense(join: BandJoin, found: Candidate) -> bool:
+def _is_dense(join: BandJoin, found: Candidate) -> bool:
     """Whether so many rows share a bin that sorting both sides is faster than a hash table.
 
     For each row a hash join follows the rows of a bin from one place in memory to the next, where a sort-merge join
@@ -67,33 +67,32 @@ def side_to_hash(kind: JoinKind, sizes: tuple[float, float] | None, ctx: Context
     return small if small and of[small] <= most else None
 
 
-def method_of(join: BandJoin, left: Statistics, right: Statistics, build: Side | None, ctx: Context) -> Method | None:
-    """The join hint for two large sides, ``build`` being the build side; None if Spark sorts without a hint.
+def method_of(
+    join: BandJoin, found: Candidate, left: Statistics, right: Statistics, ctx: Context
+) -> tuple[Method | None, Pairs]:
+    """The join hint over the bins of a candidate, and the equal columns to hash into these; None where Spark decides.
 
     Without a hint Spark broadcasts a side whose files are small, which may be a million rows that one thread collects.
     A hint means a side by its name, so a side that is a join without an alias cannot have one.
     """
-    named = _named(join)
-    if build:
-        return Method("SHUFFLE_HASH", build) if named[build] else None
+    named: dict[Side, str | None] = {"left": hint_name(join.left), "right": hint_name(join.right)}
+    if _takes_hint(join, ctx) and _is_dense(join, found):
+        side = next((side for side, name in named.items() if name), None)
+        why = "many rows share a bin, and a hash join would look each of them up"
+        return (Method("MERGE", side, why) if side else None), ()
+    if not is_large(join, left, right, ctx):
+        return None, ()
+    if build := side_to_hash(join.kind, found.sizes, ctx):
+        return (Method("SHUFFLE_HASH", build) if named[build] else None), ()
+    equal = _equal_columns(join, ctx)
     files: dict[Side, float] = {"left": left.bytes or inf, "right": right.bytes or inf}
     small = min(_BUILT.get(join.kind, ()), key=lambda side: files[side], default=None)
     if small is None or not named[small] or files[small] > ctx.thresholds.broadcast_bytes:
-        return None
-    return Method("MERGE", small, f"Spark would broadcast the {small} side, whose files are small")
+        return None, equal
+    return Method("MERGE", small, f"Spark would broadcast the {small} side, whose files are small"), equal
 
 
-def method_of_dense(join: BandJoin) -> Method | None:
-    """The join hint for bins that many rows share; None if neither side has a name."""
-    side = next((side for side, name in _named(join).items() if name), None)
-    return Method("MERGE", side, "many rows share a bin, and a hash join would look each of them up") if side else None
-
-
-def _named(join: BandJoin) -> dict[Side, str | None]:
-    return {"left": hint_name(join.left), "right": hint_name(join.right)}
-
-
-def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:
+def _equal_columns(join: BandJoin, ctx: Context) -> Pairs:
     """The left and right columns of the equalities, as text; only those whose equal values have equal hashes."""
     scope = ctx.scope(join.left, join.right)
     try:

@@ -13,15 +13,7 @@ from dovetail.rules.analysis.sizes import limit_above, where_above
 from dovetail.rules.band_join.band_selection import select_band
 from dovetail.rules.band_join.bins import candidates, for_sorting
 from dovetail.rules.band_join.keys import has_keys
-from dovetail.rules.band_join.method import (
-    equal_columns_of,
-    is_dense,
-    is_large,
-    method_of,
-    method_of_dense,
-    side_to_hash,
-    takes_hint,
-)
+from dovetail.rules.band_join.method import is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
 from dovetail.rules.band_join.products import Products, seconds_of
 from dovetail.rules.band_join.spark_join import SparkJoin, can_broadcast, find_unique_match
@@ -56,33 +48,28 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)
         return Spark(join.plain)
     best = min(over_bins, key=lambda one: seconds_of(one, join.kind))
-    hinted = takes_hint(join, ctx)
-    large = hinted and is_large(left, right, ctx)
-    if large and not side_to_hash(join.kind, best.sizes, ctx):
+    if is_large(join, left, right, ctx) and not side_to_hash(join.kind, best.sizes, ctx):
         over_bins = for_sorting(over_bins, join, left, right)
     key_share = spark_join.key_share if shares else None
     if shares and key_share is not None:
         over_bins = Products(join, shares, (left, right), ctx).added_to(over_bins, key_share)
-    own, refused = _own_join(join, left, right, ctx), None
+    own, refused = _own_join(join, left, right, ctx), ""
     for best in sorted(over_bins, key=lambda one: seconds_of(one, join.kind, key_share or 1)):
         if reason := spark_join.is_faster_than(best.cost):
             return _leave(join, reason, "few_rows", (own, best.plan), ctx)
         chosen = KeyJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
-        if chosen.matched:
-            try:
+        try:
+            if chosen.matched:
                 chosen = with_matches(chosen, join, ctx)
-            except Refused as no:
-                refused = refused or str(no)
-                continue
-        elif hinted and is_dense(join, best):
-            chosen = replace(chosen, method=method_of_dense(join))
-        elif large:
-            build = side_to_hash(join.kind, best.sizes, ctx)
-            equal = () if build else equal_columns_of(join, ctx)
-            chosen = replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
+            else:
+                method, equal = method_of(join, best, left, right, ctx)
+                chosen = replace(chosen, method=method, equal=equal)
+        except Refused as no:
+            refused = refused or str(no)
+            continue
         ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), own)
         return chosen
-    ctx.decline(refused or "", join.band.conjuncts[0].place)
+    ctx.decline(refused, join.band.conjuncts[0].place)
     return Spark(join.plain)
 
 

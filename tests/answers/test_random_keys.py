@@ -283,8 +283,10 @@ def test_an_or_before_in_is_no_operand_of_it(session: SparkSession, before: str)
     for test, on in (("IN", "b.x = a.x OR b.s = a.s"), ("NOT IN", "a.x BETWEEN b.x AND b.x + 1"), ("IN", "b.x <= a.x")):
         query = f"SELECT a.id FROM a WHERE {before} a.f {test} (SELECT b.f FROM b WHERE {on})"
         assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
-        query = f"SELECT a.id FROM a WHERE NOT ({before} a.f {test} (SELECT b.f FROM b WHERE {on}))"
-        assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
+        for whole in ("NOT ({})", "CASE WHEN {} THEN true ELSE false END", "({}) AND a.id > 0"):
+            where = whole.format(f"{before} a.f {test} (SELECT b.f FROM b WHERE {on})")
+            query = f"SELECT a.id FROM a WHERE {where}"
+            assert_same(session, query, Optimizer(session, Options(force=True)).plan(query))
 
 
 @pytest.mark.parametrize(
