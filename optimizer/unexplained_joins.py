@@ -76,7 +76,7 @@ def _without_equality(condition: tuple[Scalar, ...]) -> Declined | None:
 def _describe_subquery(conjunct: Scalar) -> str:
     return (
         f"{conjunct.shown} compares the rows of a subquery with those around it, and the subquery has no form that "
-        "becomes a join (EXISTS; IN as a condition of WHERE; one aggregate without GROUP BY and HAVING); "
+        "becomes a join (EXISTS and IN as conditions of WHERE; one aggregate without GROUP BY and HAVING); "
         "write one of them, or a join"
     )
 

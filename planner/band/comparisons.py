@@ -12,7 +12,7 @@ from dovetail.planner.conditions.compared import flat, null_test
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 
-_EQUALITY = re.compile(r"(?<![<>!])=|<=>")
+_EQUALITY = re.compile(r"(?<![<>!])=|<=>|(?i:\bequal_null\b)")
 _BY_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 

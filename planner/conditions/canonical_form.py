@@ -60,6 +60,18 @@ def _one_comparison(one: str, other: str) -> str | None:
     return None
 
 
+def bounds(piece: Piece) -> tuple[Piece, ...]:
+    """``x BETWEEN a AND b`` as its two comparisons, if it contains no call; any other piece as it is."""
+    t = tokenize(piece.text)
+    marks = operators(t, 0, len(t))
+    if piece.kind or "(" in piece.text or [t[i].word for i in marks] != ["BETWEEN"]:
+        return (piece,)
+    between = marks[0]
+    end = next(i for i in range(between, len(t)) if t[i].word == "AND")
+    value, low, high = t.slice(0, between), t.slice(between + 1, end), t.slice(end + 1, len(t))
+    return Piece("", f"{value} >= {low}", piece.at), Piece("", f"{value} <= {high}", piece.at)
+
+
 def operators(t: Tokens, lo: int, hi: int) -> list[int]:
     """Find the comparisons and the words of predicates in a range of tokens, outside brackets and CASE … END."""
     return [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]

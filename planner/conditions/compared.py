@@ -80,5 +80,9 @@ def compared(condition: Scalar | exp.Expression) -> Comparison | None:
         known = None if condition.plans else condition.known
         return compared(known) if known else None
     tree = condition.unnest()
+    if isinstance(tree, exp.Not) and isinstance(inner := tree.this.unnest(), exp.NEQ):
+        return Comparison(inner.this.unnest(), "=", inner.expression.unnest())
+    if isinstance(tree, exp.Anonymous) and tree.name.lower() == "equal_null" and len(tree.expressions) == 2:
+        return Comparison(tree.expressions[0].unnest(), "<=>", tree.expressions[1].unnest())
     sign = SIGNS.get(type(tree))
     return Comparison(tree.this.unnest(), sign, tree.expression.unnest()) if sign else None

@@ -20,6 +20,7 @@ from dovetail.planner.conditions.canonical_form import (
     COMPARISONS,
     PREDICATES,
     Piece,
+    bounds,
     comparison,
     deterministic,
     key,
@@ -117,6 +118,11 @@ def _flat(kind: str, piece: Piece) -> list[Piece]:
     return [p for part in piece.parts for p in _flat(kind, part)] if piece.kind == kind else [piece]
 
 
+def _shared(branches: list[dict[str, Piece]]) -> set[str]:
+    """The keys of the pieces that stand in each of several branches, and that may be evaluated once."""
+    return set(filter(deterministic, set.intersection(*map(set, branches)))) if len(branches) > 1 else set()
+
+
 class _Reader:
     def __init__(self, t: Tokens):
         self.t = t
@@ -150,8 +156,9 @@ class _Reader:
             return _truth(bool(pieces), self.t[part.lo].start)
         pieces = merge_branches(pieces)
         branches = [{key(p): p for p in _flat("AND", branch)} for branch in pieces]
-        shared = set.intersection(*map(set, branches)) if len(branches) > 1 else set()
-        common = set(filter(deterministic, shared))
+        if not (common := _shared(branches)):
+            branches = [{key(p): p for whole in branch.values() for p in bounds(whole)} for branch in branches]
+            common = _shared(branches)
         factors = [p for key, p in branches[0].items() if key in common]
         if not factors:
             return self._either(pieces, part)

@@ -1,18 +1,21 @@
 """Keys of comparisons with the elements of an array: a row of the array's side has a key for each of them.
 
 array_contains(b.items, a.x)     exists(b.items, e -> e = a.x)     a.x IN (b.y, b.z)     map_contains_key(b.m, a.x)
-array_position(b.items, a.x) > 0                                                      ``<> 0`` as well
+array_position(b.items, a.x) > 0 exists(b.items, e -> e.sku = a.x AND e.n > 0)        ``<> 0`` as well
 arrays_overlap(a.tags, b.tags)   size(array_intersect(a.tags, b.tags)) > 0                both sides have several keys
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from sqlglot import exp
 
 from dovetail.planner.band.linear import ConditionScope
-from dovetail.planner.conditions.compared import compared
+from dovetail.planner.conditions.compared import compared, flat
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import without_parentheses
+from dovetail.planner.expr import quote, without_parentheses
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
@@ -28,10 +31,8 @@ def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
     if overlap := _overlap(tree, ansi=scope.ansi):
         one, other, nulls = overlap
         return _overlapping(one, other, scope, nulls=nulls)
-    if found := _member(tree):
-        array, value, of_keys = found
-        return _contained(array, value, scope, of_keys=of_keys)
-    return None
+    found = _member(tree)
+    return _contained(found, scope) if found else None
 
 
 def tests_elements(tree: exp.Expr) -> bool:
@@ -48,23 +49,45 @@ def call_of(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:
     return "", []
 
 
-def _member(tree: exp.Expression) -> tuple[exp.Expression, exp.Expression, bool] | None:
-    """The array and the value of a test whether the one has the other; True where the array is the keys of a map."""
+class _Member(NamedTuple):
+    """A test whether an array has a value; ``of_keys``: whether a map has it as a key.
+
+    ``field``: the field of the elements that is compared, by its path; empty where it is the elements themselves.
+    """
+
+    array: exp.Expression
+    value: exp.Expression
+    of_keys: bool = False
+    field: tuple[str, ...] = ()
+
+
+def _member(tree: exp.Expression) -> _Member | None:
     match call_of(tree):
         case "array_contains", [array, value]:
-            return array, value, False
+            return _Member(array, value)
         case "map_contains_key", [map_, value]:
-            return map_, value, True
+            return _Member(map_, value, of_keys=True)
         case "exists", [array, exp.Lambda() as test] if len(test.expressions) == 1:
-            name = test.expressions[0].name
-            found = compared(test.this)
-            for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
-                if isinstance(one, exp.Identifier) and one.name == name and not _mentions(other, name):
-                    return array, other, False
+            return next(_equated(array, test.this, test.expressions[0].name), None)
     match call_of(_counted(tree)):
         case "array_position", [array, value]:
-            return array, value, False
+            return _Member(array, value)
     return None
+
+
+def _equated(array: exp.Expression, test: exp.Expression, variable: str) -> Iterator[_Member]:
+    """The equalities of an element, or of a field of it, with another value in the test of a lambda."""
+    for part in flat(test, exp.And):
+        found = compared(part)
+        for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
+            root, *field = _path(one)
+            if root == exp.to_identifier(variable) and not _mentions(other, variable):
+                yield _Member(array, other, field=tuple(part.name for part in field))
+
+
+def _path(tree: exp.Expression) -> list[exp.Expression]:
+    """A value and the fields of it that are read, from the outermost in."""
+    return [*_path(tree.this), tree.expression] if isinstance(tree, exp.Dot) else [tree]
 
 
 def _mentions(tree: exp.Expression, variable: str) -> bool:
@@ -118,13 +141,16 @@ def _one_of(tree: exp.In, scope: ConditionScope) -> Sides | None:
     return on_sides(side, KeySet((value,), (value,)), KeySet(elements=f"array({items})"))
 
 
-def _contained(array: exp.Expression, value: exp.Expression, scope: ConditionScope, *, of_keys: bool) -> Sides | None:
-    side = scope.side(value)
-    if side not in ("left", "right") or scope.side(array) != ("right" if side == "left" else "left"):
+def _contained(member: _Member, scope: ConditionScope) -> Sides | None:
+    side = scope.side(member.value)
+    if side not in ("left", "right") or scope.side(member.array) != ("right" if side == "left" else "left"):
         return None
-    cast = common_cast((_element(array, scope), type_of(value, scope.type_of)), ansi=scope.ansi)
-    one, text = key_value(value, cast, scope), key_value(array, "", scope)
-    elements = KeySet(elements=f"map_keys({text})" if of_keys else text, element=cast_to(ELEMENT, cast))
+    element = _element(member.array, scope)
+    element = element and element.field(member.field)
+    cast = common_cast((element, type_of(member.value, scope.type_of)), ansi=scope.ansi)
+    one, text = key_value(member.value, cast, scope), key_value(member.array, "", scope)
+    compared_part = ".".join((ELEMENT, *map(quote, member.field)))
+    elements = KeySet(elements=f"map_keys({text})" if member.of_keys else text, element=cast_to(compared_part, cast))
     return on_sides(side, KeySet((one,), (one,)), elements)
 
 

@@ -94,9 +94,9 @@ def _looks_like_keys(branch: exp.Expression) -> bool:
 
 def _has_equality(tree: exp.Expression) -> bool:
     """Whether a branch may have an equality of two columns, or one with the elements of an array, or a prefix."""
-    equalities = tree.find_all(exp.EQ, exp.NullSafeEQ)
-    others = list(tree.find_all(exp.In, exp.Anonymous, exp.Like))
-    return any(map(_compares_columns, equalities)) or any(map(tests_elements, others)) or any(map(tests_prefix, others))
+    nodes = list(tree.find_all(exp.Predicate, exp.Anonymous))
+    equalities = (node for node in nodes if (found := compared(node)) and found.equal)  # type: ignore[arg-type]
+    return any(map(_compares_columns, equalities)) or any(tests_elements(node) or tests_prefix(node) for node in nodes)
 
 
 def _read_several(tree: exp.Expression, scope: ConditionScope) -> Sides | Leveled | None:
@@ -173,8 +173,10 @@ def or_null(tree: exp.Expression) -> tuple[exp.Expression, tuple[exp.Expression,
             return without_parentheses(is_.this), inner.operands
     found = compared(tree)
     for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
-        if isinstance(one, exp.Coalesce) and one.expressions == [other]:
-            return exp.EQ(this=one.this.copy(), expression=other.copy()), (one.this,)
+        if isinstance(one, exp.Coalesce) and one.expressions[-1:] == [other]:
+            value = exp.Coalesce(this=one.this.copy(), expressions=[e.copy() for e in one.expressions[:-1]])
+            value = value if value.expressions else value.this
+            return exp.EQ(this=value, expression=other.copy()), (value,)
     return None
 
 

@@ -28,7 +28,7 @@ Samples = tuple[list[float | None], list[float | None]]
 
 def has_keys(join: BandJoin) -> bool:
     """Whether the condition contains an equality, judged by its syntax."""
-    return any("=" in c.text and _operands(c) for c in join.condition)
+    return any(map(_operands, join.condition))
 
 
 def has_keys_of_both_sides(join: BandJoin, ctx: Context) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.expr import Scalar, is_star, sql
 from dovetail.planner.expr.subqueries import SubqueryTest
 from dovetail.planner.keys.comparable import without_names
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
@@ -65,7 +65,9 @@ def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
     if block.project.hint:
         return "the subquery has a hint of its own"
     if test.value and len(block.project.items) != len(test.values):
-        return f"it compares {len(test.values)} values with {len(block.project.items)}"
+        starred = any(item.known is not None and is_star(item.known) for item in block.project.items)
+        others = "*; name its columns" if starred else len(block.project.items)
+        return f"it compares {len(test.values)} values with {others}"
     if why := why_not_rows(block.project.items):
         return why
     return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""

@@ -32,9 +32,12 @@ ELEMENTS = (
     "array_contains(a.fs, b.f)", "arrays_overlap(a.ss, b.ss)", "size(array_intersect(a.ns, b.ns)) > 0",
     "size(array_intersect(a.ss, b.ss)) >= 2", "array_position(b.ns, a.x) > 0", "1 = array_position(a.fs, b.f)",
     "map_contains_key(b.m, a.x)", "b.s IN (a.s, a.t)", "array_contains(b.ns, a.l)", "a.x NOT IN (b.x, b.y)",
+    "exists(b.ps, e -> e.k = a.x)", "exists(a.ps, e -> e.n > 1 AND b.s = e.t)",
+    "exists(b.ps, e -> e.n < a.y AND e.t = a.s)",
 )  # fmt: skip
 NULLS = (
     "a.x = b.x OR b.x IS NULL", "coalesce(b.s, a.s) = a.s", "(a.x = b.x) IS NOT FALSE",
+    "equal_null(a.x, b.x)", "coalesce(b.x, b.y, a.x) = a.x", "position(b.t, a.s) = 1 OR b.t IS NULL",
     "a.s = b.s OR (a.s IS NULL AND b.s IS NULL)", "a.x IS NULL OR b.x IS NULL OR a.x = b.x",
 )  # fmt: skip
 PREFIXES = (
@@ -48,7 +51,7 @@ BANDS = (
     "a.x BETWEEN b.x AND b.y", "b.x BETWEEN a.x AND a.y", "a.f BETWEEN b.f AND b.x", "a.l >= b.x AND a.l < b.y",
     "abs(a.x - b.x) <= 1", "a.d BETWEEN b.d AND date_add(b.d, 1)", "a.x <= b.y AND b.x <= a.y",
     "a.x >= b.x AND (a.x < b.y OR b.y IS NULL)", "a.f >= b.x AND (a.f < b.f OR b.s IS NULL)",
-    "a.dc BETWEEN b.dc - 1 AND b.y",
+    "a.dc BETWEEN b.dc - 1 AND b.y", "(b.y IS NULL AND a.x >= b.x) OR a.x BETWEEN b.x AND b.y",
 )  # fmt: skip
 OTHERS = ("a.x > 2", "b.y < 3", "a.s IS NULL", "b.x IS NULL", "a.id < b.id", "a.id <> b.id", "a.x + b.x > 3")
 NOT_IN = "(a.x, a.s) NOT IN"
@@ -82,6 +85,7 @@ JOINS = (
 COLUMNS = {
     "id": "INT", "x": "INT", "y": "INT", "l": "BIGINT", "f": "DOUBLE", "s": "STRING", "t": "STRING", "d": "DATE",
     "dc": "DECIMAL(5,1)", "ns": "ARRAY<INT>", "fs": "ARRAY<DOUBLE>", "ss": "ARRAY<STRING>", "m": "MAP<INT,INT>",
+    "ps": "ARRAY<STRUCT<k: INT, n: INT, t: STRING>>",
 }  # fmt: skip
 
 number = st.integers(0, 4).map(str)
@@ -102,6 +106,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
     "ns": array(number),
     "fs": array(real),
     "ss": array(text),
+    "ps": array(st.builds("named_struct('k', {}, 'n', {}, 't', {})".format, number, number, text)),
     "m": st.sets(number, max_size=3).map(lambda keys: f"map({', '.join(f'{k}, {k}' for k in sorted(keys))})"),
 }
 row = st.tuples(

@@ -13,6 +13,8 @@ CASES = {
     "((a.x) == (b.y + 1))": ("a.x", "=", "b.y + 1"),
     "a.x <=> 5": ("a.x", "<=>", "5"),
     "a.x != b.y": ("a.x", "<>", "b.y"),
+    "NOT (a.x <> b.y)": ("a.x", "=", "b.y"),
+    "EQUAL_NULL(a.x, b.y)": ("a.x", "<=>", "b.y"),
     "a.x < b.y": ("a.x", "<", "b.y"),
     "a.x >= f(b.y)": ("a.x", ">=", "f(b.y)"),
 }
@@ -27,7 +29,10 @@ def test_what_is_compared(text: str) -> None:
     assert found.equal == (found.sign in ("=", "<=>"))
 
 
-@pytest.mark.parametrize("text", ["a.x", "a.x = 1 AND b.y = 2", "NOT a.x = b.y", "a.x BETWEEN 1 AND 2", "a.x IN (1)"])
+OTHERS = ("a.x", "a.x = 1 AND b.y = 2", "NOT a.x = b.y", "NOT (a.x < b.y)", "equal_null(a.x)", "a.x IN (1)")
+
+
+@pytest.mark.parametrize("text", [*OTHERS, "a.x BETWEEN 1 AND 2"])
 def test_what_is_no_comparison(text: str) -> None:
     assert compared(Scalar(text)) is None
 
