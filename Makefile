@@ -14,7 +14,7 @@ PART ?= 1/1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka bench clean java python
+.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka test-cluster bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ test-tables: java $(STAMP) ## Delta Lake and Iceberg by jars from Maven: their o
 
 test-kafka: java $(STAMP) ## joins of Kafka topics, on a broker that the test starts, by jars from Maven
 	$(BIN)/python tests/tables/run.py kafka
+
+test-cluster: java $(STAMP) ## a standalone cluster of two worker processes, one of which is killed; GROUPS="statements lookups kills"
+	$(BIN)/python tests/cluster/compare.py $(GROUPS)
 
 .PHONY: docs docs-serve
 docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded
