@@ -66,8 +66,10 @@ def cores() -> int:
 
 
 @contextmanager
-def session(program: str, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Start a quiet session on all cores of this machine, with as many shuffle partitions as small data can use."""
+def session(
+    program: str, more: Mapping[str, str] | None = None, master: str = f"local[{cores()}]"
+) -> Iterator[SparkSession]:
+    """Start a quiet session, with as many shuffle partitions as small data can use; by default on all cores here."""
     settings = {
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.log.level": "OFF",
@@ -75,7 +77,7 @@ def session(program: str, more: Mapping[str, str] | None = None) -> Iterator[Spa
         "spark.sql.shuffle.partitions": str(2 * cores()),
         **(more or {}),
     }
-    with local_session(f"dovetail-{program}", f"local[{cores()}]", settings=settings) as spark:
+    with local_session(f"dovetail-{program}", master, settings=settings) as spark:
         yield spark
 
 

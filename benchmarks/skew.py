@@ -27,6 +27,7 @@ PROGRAM, VERSION = "skew", 1  # count up when a table below changes
 ROWS, QUICK_ROWS, ROUNDS = 3_000_000, 300_000, 3
 PER_INTERVAL = 15  # rows of the left side to one of the right side
 SLOWER, LONGEST = 1.3, 3  # targets: time ÷ that of even data, longest task ÷ median
+CLUSTER = "local-cluster[2,1,1024]"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "32",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -149,17 +150,19 @@ def _hash(items: tuple[str, ...]) -> str:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, help=f"rows of the left side; {ROWS:,}, or {QUICK_ROWS:,} with --quick")
+    parser.add_argument("part", nargs="?", choices=("", "cluster"), default="", help=f"cluster: on {CLUSTER}")
     parser.add_argument("--kinds", type=some_of(KINDS), default=KINDS[:4] + KINDS[5:], help=",".join(KINDS))
 
 
 def main() -> None:
     args = harness.arguments(PROGRAM, __doc__ or "", more=_options)
     rows, rounds = args.rows or (QUICK_ROWS if args.quick else ROWS), 1 if args.quick else ROUNDS
-    report = harness.Report(PROGRAM, "Skewed data", args.quick)
-    with harness.session(PROGRAM, SETTINGS) as spark:
+    report = harness.Report(PROGRAM, "Skewed data", args.quick, args.part)
+    master = CLUSTER if args.part else f"local[{harness.cores()}]"
+    with harness.session(PROGRAM, SETTINGS, master) as spark:
         bench = Bench(spark, rows)
         report.table(
-            f"{rows:,} × {rows // PER_INTERVAL:,} rows (targets: ≤ {SLOWER}, ≤ {LONGEST})",
+            f"{rows:,} × {rows // PER_INTERVAL:,} rows on {master} (targets: ≤ {SLOWER}, ≤ {LONGEST})",
             ("what is skewed", "join", "even", "skewed", "ratio", "longest task ÷ median, rows", "time"),
             [bench.line(name, kind, rounds) for name in CASES for kind in args.kinds],
         )
