@@ -10,12 +10,13 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-CLUSTERS = 4096
+CLUSTERS = 65_536
 """Clusters of a relation; one look reads a number of them."""
 
 LOOKS = 4
-_FIRST = 64
-_GROWTH = 3
+_FIRST = (128, 1024)  # clusters, at least and at most
+_FIRST_ROWS = 4096  # a value of one row in 1,000 is in as many with a probability of 98 %
+_GROWTH = 5
 _RESERVE = 1.2  # more than the clusters that the last look predicts, since its variance is an estimate
 
 
@@ -26,9 +27,11 @@ class Look(NamedTuple):
     error: float
 
 
-def first_look(confidence: float) -> Look:
-    """The first look."""
-    return Look(_FIRST, (1 - confidence) / LOOKS)
+def first_look(confidence: float, rows: float | None) -> Look:
+    """The first look at a relation of so many rows, None if their number is not known."""
+    fewest, most = _FIRST
+    read = min(most, max(fewest, ceil(CLUSTERS * _FIRST_ROWS / rows))) if rows else most
+    return Look(read, (1 - confidence) / LOOKS)
 
 
 def next_look(look: Look, factor: float | None, *, jumps: bool) -> Look | None:

@@ -39,12 +39,16 @@ _UNHASHED = re.compile(r"\b(map<|variant\b|geometry\b|geography\b)", re.IGNORECA
 
 @dataclass(frozen=True)
 class SampledRelation:
-    """A relation of FROM, the name of its columns in the statement, and those of its columns that are hashed."""
+    """A relation of FROM, the name of its columns in the statement, and those of its columns that are hashed.
+
+    ``rows``: how many it has, None if that is not known.
+    """
 
     tree: Logical
     relation: Logical
     name: str
     columns: tuple[str, ...]
+    rows: float | None
 
     def over_clusters(self, first: int, end: int, seed: int) -> Logical:
         """FROM over the rows of the relation that are in the clusters from ``first`` up to ``end``."""
@@ -65,11 +69,12 @@ def find_sampled_relation(query: Logical, block: QueryBlock, ctx: Context) -> Sa
         )
     found = ctx.statistics_of(*candidates)
     sizes = [one.rows or 0 for one in found] if all(one.known for one in found) else [one.bytes or 0 for one in found]
-    relation = candidates[sizes.index(max(sizes))]
+    largest = sizes.index(max(sizes))
+    relation = candidates[largest]
     name = hint_name(relation)
     assert name is not None
     (source,) = ctx.names.sources(relation)
-    return SampledRelation(block.tree, relation, name, _hashed(source, query, ctx))
+    return SampledRelation(block.tree, relation, name, _hashed(source, query, ctx), found[largest].rows)
 
 
 def _preserved(tree: Logical) -> Iterator[Logical]:

@@ -10,7 +10,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from math import inf, nan
 from statistics import NormalDist
+from typing import Any
 
+import numpy as np
 import pytest
 
 from dovetail.planner.estimate.clusters import ClusterSample, Interval, products_of
@@ -71,26 +73,32 @@ class Table:
     """The clusters of a table with one group, and the exact totals."""
 
     def __init__(self, rows: Iterator[Totals], draw: random.Random):
-        self.clusters = [[0.0, 0.0] for _ in range(CLUSTERS)]
+        self.rows = 0
+        clusters = [[0.0, 0.0] for _ in range(CLUSTERS)]
         for row in rows:
-            cluster = self.clusters[draw.randrange(CLUSTERS)]
+            self.rows += 1
+            cluster = clusters[draw.randrange(CLUSTERS)]
             cluster[0] += row[0]
             cluster[1] += row[1]
-        self.totals = [sum(cluster[i] for cluster in self.clusters) for i in (0, 1)]
+        self.totals = [sum(cluster[i] for cluster in clusters) for i in (0, 1)]
         self.products = products_of([(0, 1)])
-        powers = [_products(cluster, self.products) for cluster in self.clusters]
-        self.powers = list(zip(powers, [cluster[1] > 0 for cluster in self.clusters], strict=True))
+        self.powers = np.array([_products(cluster, self.products) for cluster in clusters])
+        self.met = np.array([cluster[1] > 0 for cluster in clusters])
 
-    def stops_with(self, tree: object, error: float, draw: random.Random) -> Interval | None:
+    def sample(self, chosen: Any, sums: GroupSums) -> ClusterSample:
+        """What is known once these clusters have been read, too."""
+        sums.add((), int(self.met[chosen].sum()), list(self.powers[chosen].sum(axis=0)))
+        ((_, sample),) = sums.samples()
+        return sample
+
+    def stops_with(self, tree: object, error: float, seed: int) -> Interval | None:
         """The interval at which one run stops; None if it reads all rows."""
-        order = draw.sample(self.powers, CLUSTERS // 2)
+        order = np.random.default_rng(seed).permutation(CLUSTERS)
         sums = GroupSums(self.products)
-        look: Look | None = first_look(0.95)
+        look: Look | None = first_look(0.95, self.rows)
         while look is not None:
-            for powers, is_met in order[sums.read : look.read]:
-                sums.add((), int(is_met), powers)
-            sums.read = look.read
-            ((_, sample),) = sums.samples()
+            read, sums.read = sums.read, look.read
+            sample = self.sample(order[read : look.read], sums)
             value = evaluate(tree, sample.estimates(2))  # type: ignore[arg-type]
             interval = value and sample.interval(value, look.error)
             if interval and interval.certified and interval.error <= error:
@@ -116,7 +124,7 @@ def covered(table: Table, tree: object, error: float, runs: int) -> tuple[float,
     assert exact is not None
     missed = []
     for seed in range(runs):
-        interval = table.stops_with(tree, error, random.Random(seed))
+        interval = table.stops_with(tree, error, seed)
         if interval is not None and not interval.low <= exact.number <= interval.high:
             missed.append(seed)
     return 1 - len(missed) / runs, missed
@@ -150,12 +158,9 @@ def test_intervals_of_uneven_groups() -> None:
     for size in (100, 300, 1_000, 3_000, 10_000, 30_000):
         table = Table(uniform(draw, size), draw)
         for seed in range(30):
-            read = draw.sample(table.powers, 576)
-            sums = GroupSums(table.products, 576)
-            for powers, is_met in read:
-                sums.add((seed,), int(is_met), powers)
-            ((_, sample),) = sums.samples()
-            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95).error)
+            order = np.random.default_rng(seed).permutation(CLUSTERS)
+            sample = table.sample(order[: CLUSTERS // 7], GroupSums(table.products, CLUSTERS // 7))
+            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95, None).error)
             certified += interval.certified
             held += interval.certified and interval.low <= table.totals[0] <= interval.high
     assert certified > 110
@@ -167,11 +172,9 @@ def test_the_variance_is_that_of_clusters() -> None:
     draw = random.Random(1)
     table = Table(((100 * value, 100.0) for value in (draw.random() for _ in range(40_000))), draw)
     estimates, widths = [], []
-    for _ in range(300):
-        sums = GroupSums(table.products, 200)
-        for powers, is_met in draw.sample(table.powers, 200):
-            sums.add((), int(is_met), powers)
-        ((_, sample),) = sums.samples()
+    for seed in range(300):
+        order = np.random.default_rng(seed).permutation(CLUSTERS)
+        sample = table.sample(order[: CLUSTERS // 20], GroupSums(table.products, CLUSTERS // 20))
         value = evaluate(SUM, sample.estimates(2))
         assert value is not None
         interval = sample.interval(value, 0.05)
@@ -206,16 +209,24 @@ def test_groups_of_nan_are_one_group() -> None:
     assert len(sums) == 1
 
 
-def test_the_error_of_all_looks_together_is_that_of_the_confidence() -> None:
+@pytest.mark.parametrize("rows", [None, 100, 2e6, 1e12])
+def test_the_error_of_all_looks_together_is_that_of_the_confidence(rows: float | None) -> None:
     taken: list[Look] = []
-    look: Look | None = first_look(0.95)
+    look: Look | None = first_look(0.95, rows)
     while look is not None:
         taken.append(look)
         look = next_look(look, None, jumps=False)
     assert len(taken) <= LOOKS
     assert sum(look.error for look in taken) <= 0.05 + 1e-12
     assert [look.read for look in taken] == sorted({look.read for look in taken})
-    assert next_look(first_look(0.95), 0.01, jumps=True) is None
+    assert next_look(taken[0], 0.01, jumps=True) is None
+
+
+def test_a_first_look_reads_a_few_thousand_rows_of_a_large_table() -> None:
+    shares = [first_look(0.95, rows).read / CLUSTERS for rows in (None, 1_000, 1e6, 1e9)]
+    assert shares[0] == shares[1] == 1 / 64
+    assert shares[2] * 1e6 == pytest.approx(4096, rel=0.01)
+    assert shares[3] == 1 / 512
 
 
 def test_quantiles_of_student() -> None:

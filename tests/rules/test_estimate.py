@@ -107,4 +107,4 @@ def test_golden_plans_of_estimates_plan_the_statement_that_reads_the_sample(case
     golden = read_case(case)
     (estimated,) = re.findall(r"(?m)^-- of (SELECT .*)$", golden.above)
     written = " ".join(golden.sql.split())
-    assert " ".join(sample_statement(read(estimated), 0, 64, 7).split()) == written
+    assert " ".join(sample_statement(read(estimated), 0, 1024, 7).split()) == written
