@@ -1,7 +1,8 @@
 """Keys of comparisons with the elements of an array: a row of the array's side has a key for each of them.
 
 array_contains(b.items, a.x)     exists(b.items, e -> e = a.x)     a.x IN (b.y, b.z)     map_contains_key(b.m, a.x)
-array_position(b.items, a.x) > 0 exists(b.items, e -> e.sku = a.x AND e.n > 0)        ``<> 0`` as well
+array_position(b.items, a.x) > 0     find_in_set(a.x, b.list) > 0     a.x = CASE WHEN b.k = 1 THEN b.y ELSE b.z END
+exists(b.items, e -> e.sku = a.x AND e.n > 0)                          ``<> 0`` as well
 arrays_overlap(a.tags, b.tags)   size(array_intersect(a.tags, b.tags)) > 0                both sides have several keys
 """
 
@@ -12,10 +13,12 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from dovetail.planner.band.comparisons import may_read_both_sides
 from dovetail.planner.band.linear import ConditionScope
 from dovetail.planner.conditions.compared import compared, flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import quote, without_parentheses
+from dovetail.planner.keys.alternatives import choices
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
@@ -28,6 +31,8 @@ def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
     tree = without_parentheses(tree)
     if isinstance(tree, exp.In) and tree.expressions and not tree.args.get("query"):
         return _one_of(tree, scope)
+    if (chosen := _chosen(tree)) and any(scope.side(operand) == "both" for operand in tree.iter_expressions()):
+        return _one_of(chosen, scope, chosen=True)
     if overlap := _overlap(tree, ansi=scope.ansi):
         one, other, nulls = overlap
         return _overlapping(one, other, scope, nulls=nulls)
@@ -39,7 +44,7 @@ def tests_elements(tree: exp.Expr) -> bool:
     """Whether an expression looks like such a comparison; never looks anything up."""
     if isinstance(tree, exp.In):
         return any(item.find(exp.Column) for item in tree.expressions)
-    return bool(_member(tree) or _overlap(tree))  # type: ignore[arg-type]
+    return bool(_member(tree) or _overlap(tree) or _chosen(tree))  # type: ignore[arg-type]
 
 
 def call_of(tree: exp.Expression) -> tuple[str, list[exp.Expression]]:
@@ -72,6 +77,8 @@ def _member(tree: exp.Expression) -> _Member | None:
     match call_of(_counted(tree)):
         case "array_position", [array, value]:
             return _Member(array, value)
+        case "find_in_set", [value, items]:
+            return _Member(exp.Anonymous(this="split", expressions=[items, exp.Literal.string(",")]), value)
     return None
 
 
@@ -126,16 +133,29 @@ def _counted(tree: exp.Expression, *, negative: bool = False) -> exp.Expression:
     return exp.Null()
 
 
-def _one_of(tree: exp.In, scope: ConditionScope) -> Sides | None:
-    """``a.x IN (b.y, b.z, 3)``: the keys of the items' side are the values of the items."""
+def _chosen(tree: exp.Expression) -> exp.In | None:
+    """``a.x = CASE WHEN b.k = 1 THEN b.y ELSE b.z END`` as ``a.x IN (b.y, b.z)``, which follows from it."""
+    found = compared(tree)
+    for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
+        values = [value.copy() for _, value in choices(other) if not isinstance(value, exp.Null)]
+        if may_read_both_sides(other) and any(value.find(exp.Column) for value in values):
+            return exp.In(this=one.copy(), expressions=values)
+    return None
+
+
+def _one_of(tree: exp.In, scope: ConditionScope, *, chosen: bool = False) -> Sides | None:
+    """``a.x IN (b.y, b.z, 3)``: the keys of the items' side are the values of the items.
+
+    ``chosen``: one of them is compared, cast to a type that all of them have in common.
+    """
     side = scope.side(tree.this)
     other = {scope.side(item) for item in tree.expressions} - {None}
     if side not in ("left", "right") or other != {"right" if side == "left" else "left"}:
         return None
     types = tuple(type_of(operand, scope.type_of) for operand in (tree.this, *tree.expressions))
     cast = common_cast(types, ansi=scope.ansi)
-    if len(set(types[1:])) > 1 and any(type_ and "struct" in type_.text for type_ in types):
-        raise Refused("the values of the list are structs of several types; cast them to one")
+    if len(set(types[1:])) > 1 and any(type_ and ("struct" in type_.text or chosen > type_.numeric) for type_ in types):
+        raise Refused("the values are of several types; cast them to one")
     value = key_value(tree.this, cast, scope)
     items = ", ".join(key_value(item, cast, scope) for item in tree.expressions)
     return on_sides(side, KeySet((value,), (value,)), KeySet(elements=f"array({items})"))

@@ -6,6 +6,7 @@
     (a.x = b.x) IS NOT FALSE                                the test of NOT IN
     startswith(a.path, b.prefix)                            the first bytes
     a.t BETWEEN b.s AND b.e OR a.u BETWEEN b.s AND b.e      bins of either band
+    CASE WHEN b.k = 1 THEN a.x = b.x ELSE a.y = b.y END     branches, of which the first WHEN that holds decides
 
 A branch without a comparison of both sides has one key for all rows that pass its conditions.  Where these are
 conditions of one side, its rows are copied to ``_SPREAD`` keys, so that those of the other side are spread over them.
@@ -23,6 +24,7 @@ from dovetail.planner.band.linear import ConditionScope, Side, speculative
 from dovetail.planner.conditions.compared import compared, flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, columns_in, sql, without_parentheses
+from dovetail.planner.keys.alternatives import alternatives, conjunction
 from dovetail.planner.keys.bands import looks_like_bounds, read_band
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.elements import read_elements, tests_elements
@@ -47,7 +49,7 @@ def read_keys(conjunct: Scalar, scope: ConditionScope) -> tuple[KeyScheme, ...]:
     if conjunct.plans or not (tree := conjunct.known) or scope.side(tree) != "both":
         return ()
     branches = list(_branches(tree, scope))
-    if len(branches) == 1:
+    if branches == [without_parentheses(tree)]:
         several = _read_several(branches[0], scope)
         return (KeyScheme((conjunct,), (_times((KeySet(), KeySet()), several),)),) if several else ()
     found = _read_branches(branches, tree, scope)
@@ -75,8 +77,8 @@ def looks_like_keys(conjunct: Scalar) -> bool:
     if tree is None:
         return False
     tree = without_parentheses(tree)
-    if isinstance(tree, exp.Or):
-        branches = [(branch, _looks_like_keys(branch)) for branch in flat(tree, exp.Or)]
+    if found := alternatives(tree):
+        branches = [(branch, _looks_like_keys(branch)) for branch in found]
         return any(keys for _, keys in branches) and all(keys or not _is_ordered(branch) for branch, keys in branches)
     return tests_elements(tree) or tests_prefix(tree) or or_null(tree) is not None
 
@@ -117,8 +119,8 @@ def _compares_columns(tree: exp.Expr) -> bool:
 def _branches(tree: exp.Expression, scope: ConditionScope) -> Iterator[exp.Expression]:
     """The branches of a disjunction, however it is written."""
     tree = without_parentheses(tree)
-    if isinstance(tree, exp.Or):
-        yield from _one_of(list(flat(tree, exp.Or)), scope)
+    if found := alternatives(tree):
+        yield from _one_of(found, scope)
     elif operands := or_null(tree):
         both, tested = operands
         yield both
@@ -127,13 +129,9 @@ def _branches(tree: exp.Expression, scope: ConditionScope) -> Iterator[exp.Expre
     elif inner := _inner_or(tree, scope):
         rest = [part for part in flat(tree, exp.And) if part is not inner]
         for one in _one_of(list(flat(inner, exp.Or)), scope):
-            yield from _branches(_conjunction((*rest, one)), scope)
+            yield from _branches(conjunction((*rest, one)), scope)
     else:
         yield tree
-
-
-def _conjunction(parts: Iterable[exp.Expression]) -> exp.Expression:
-    return exp.and_(*(part.copy() for part in parts), copy=False)  # type: ignore[return-value]
 
 
 def _inner_or(tree: exp.Expression, scope: ConditionScope) -> exp.Expression | None:

@@ -28,8 +28,8 @@ _REAL = frozenset(
     "acos asin atan atan2 cbrt cos degrees exp hypot ln log log10 log2 pi pow power radians sin sqrt tan".split()
 )  # functions that return a DOUBLE for any numbers
 _OF_TEXT = frozenset(
-    "btrim initcap left lpad ltrim regexp_extract regexp_replace repeat replace reverse right rpad rtrim split "
-    "split_part substr substring substring_index translate trim".split()
+    "btrim concat_ws initcap left lpad ltrim regexp_extract regexp_replace repeat replace reverse right rpad rtrim "
+    "split split_part substr substring substring_index translate trim".split()
 )  # functions that return a text, or texts, where their first argument is one
 _TIMESTAMP = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)  # as a function names it, and as a type
 _LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")

@@ -32,12 +32,17 @@ ELEMENTS = (
     "array_contains(a.fs, b.f)", "arrays_overlap(a.ss, b.ss)", "size(array_intersect(a.ns, b.ns)) > 0",
     "size(array_intersect(a.ss, b.ss)) >= 2", "array_position(b.ns, a.x) > 0", "1 = array_position(a.fs, b.f)",
     "map_contains_key(b.m, a.x)", "b.s IN (a.s, a.t)", "array_contains(b.ns, a.l)", "a.x NOT IN (b.x, b.y)",
-    "exists(b.ps, e -> e.k = a.x)", "exists(a.ps, e -> e.n > 1 AND b.s = e.t)",
+    "find_in_set(a.s, concat_ws(',', b.s, b.t)) > 0", "a.x = CASE WHEN a.y > 1 THEN b.x ELSE b.y END",
+    "b.s = if(b.x > 1, a.s, a.t)", "exists(b.ps, e -> e.k = a.x)", "exists(a.ps, e -> e.n > 1 AND b.s = e.t)",
     "exists(b.ps, e -> e.n < a.y AND e.t = a.s)",
 )  # fmt: skip
 NULLS = (
     "a.x = b.x OR b.x IS NULL", "coalesce(b.s, a.s) = a.s", "(a.x = b.x) IS NOT FALSE",
     "equal_null(a.x, b.x)", "coalesce(b.x, b.y, a.x) = a.x", "position(b.t, a.s) = 1 OR b.t IS NULL",
+    "CASE WHEN b.y = 1 THEN a.x = b.x WHEN a.s = b.s THEN b.x > 0 ELSE a.f = b.f END",
+    "if(a.x > 2, a.s = b.s, a.d = b.d)",
+    "a.x = CASE WHEN b.x = 1 THEN a.x ELSE b.x END", "if(b.t = 'a', a.s, b.s) = a.s",
+    "CASE WHEN a.x = b.x THEN 1 WHEN a.s = b.s AND b.y > 1 THEN 1 ELSE 0 END = 1",
     "a.s = b.s OR (a.s IS NULL AND b.s IS NULL)", "a.x IS NULL OR b.x IS NULL OR a.x = b.x",
 )  # fmt: skip
 PREFIXES = (
