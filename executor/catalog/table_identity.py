@@ -6,11 +6,14 @@ view reads, declared keys of the view are ignored.
 
 Session settings are part of an analyzed plan: Spark pads CHAR columns there, for example, and a session's cache of
 tables remembers how.  So where plans differ, a copy of the session analyzes the table again under the earlier settings.
+
+So are snapshots of tables in other catalogs: Iceberg's differ after an INSERT.  Such a table is identified by its id.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,12 +24,14 @@ from pyspark.sql import SparkSession
 from dovetail.executor.catalog.measurement_cache import items, normalized_plan
 from dovetail.executor.catalog.repeatable import parse_analyzed_plan
 from dovetail.executor.session.batch import classic, run
+from dovetail.executor.session.clones import clone_session
 from dovetail.executor.session.settings import all_settings
 from dovetail.planner.expr import quote
 
 _TABLE = re.compile(
     r"^[\s:+\-|]*(?:RelationV2|HiveTableRelation|DataSourceV2Relation|Relation spark_catalog\.)", re.MULTILINE
 )
+_V2_RELATIONS = ("DataSourceV2Relation", "RelationV2")
 _NAMED_TABLE = re.compile(r"^[\s:+\-|]*Relation spark_catalog\.(\w+)\.(\w+)\[", re.MULTILINE)
 
 
@@ -60,19 +65,31 @@ def is_unchanged(session: SparkSession, name: tuple[str, ...], then: TableIdenti
     if now.tables != then.tables or not then.settings:
         return False
     try:
-        plan = _analyze_with(session, name, then.settings, now.settings)
+        plan = now.plan if now.settings == then.settings else _analyze_with(session, name, then.settings, now.settings)
+        leaves = [leaf for leaf in items(then.plan.collectLeaves()) if leaf.nodeName() in _V2_RELATIONS]
+        plan = _with_snapshots(session, plan, (leaf.table() for leaf in leaves))
     except (Py4JError, PySparkException):
         return False
     return TableIdentity(plan, now.tables).is_same(then)
+
+
+def _with_snapshots(session: SparkSession, plan: Any, earlier: Iterator[Any]) -> Any:
+    """Replace the tables of a plan, in the order of its leaves, by earlier ones of the same ids."""
+    if plan.nodeName() in _V2_RELATIONS:
+        table, rest = next(earlier, None), range(1, plan.productArity())
+        if table is None or not _table_id(table) or _table_id(table) != _table_id(plan.table()):
+            return plan
+        return plan.copy(table, *(plan.productElement(n) for n in rest))
+    children = [_with_snapshots(session, child, earlier) for child in items(plan.children())]
+    jvm: Any = session._jvm
+    return plan.withNewChildren(jvm.PythonUtils.toSeq(children)) if children else plan
 
 
 def _analyze_with(
     session: SparkSession, name: tuple[str, ...], settings: dict[str, str], current: dict[str, str]
 ) -> Any:
     """Return the analyzed plan of a table, under other settings than the current ones of a session."""
-    java = session._jsparkSession.cloneSession()
-    java.catalog().setCurrentCatalog(session.catalog.currentCatalog())  # which a clone does not have
-    java.catalog().setCurrentDatabase(session.catalog.currentDatabase())
+    java = clone_session(session)
     conf = java.sessionState().conf()
     for key in current.keys() - settings.keys():
         conf.unsetConf(key)
@@ -108,7 +125,7 @@ def _tables(plan: Any) -> tuple[str, ...]:
                     table = leaf.catalogTable().get()
                 case "HiveTableRelation":
                     table = leaf.tableMeta()
-                case "DataSourceV2Relation" | "RelationV2":
+                case relation if relation in _V2_RELATIONS:
                     found.append(f"{leaf.name()} {_table_id(leaf.table())}")
                     continue
                 case _:
@@ -120,7 +137,7 @@ def _tables(plan: Any) -> tuple[str, ...]:
 def _table_id(table: Any) -> str:
     """Return the permanent id of a table in another catalog, if the catalog provides one."""
     try:
-        return str(table.id())
+        return str(table.id() or "")
     except Py4JError:
         return ""
 

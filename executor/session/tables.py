@@ -92,7 +92,7 @@ def qualified_name(session: SparkSession, name: str) -> str:
     parts = spark.sessionState().sqlParser().parseMultipartIdentifier(name)
     known = [*jvm.scala.jdk.javaapi.CollectionConverters.asJava(parts)]
     before = [session.catalog.currentCatalog(), session.catalog.currentDatabase()][: max(0, 3 - len(known))]
-    return ".".join(map(quote, (*before, *known)))
+    return ".".join(quote(part) for part in (*before, *known) if part)  # no database at the root of another catalog
 
 
 def refresh_table(session: SparkSession, table: str, folder: str) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
 from dovetail.executor.session.batch import run
+from dovetail.executor.session.clones import clone_session
 from dovetail.executor.state.epochs import Epochs
 from dovetail.executor.state.micro_batch import with_short_errors
 from dovetail.executor.state.paths import read_paths
@@ -92,8 +93,7 @@ def read_copy(session: SparkSession, schema: StructType, folder: str) -> DataFra
 
 def session_with(session: SparkSession, tables: Mapping[str, Callable[[SparkSession], DataFrame]]) -> SparkSession:
     """Copy a session, with its settings, views and functions; some names then stand for other rows."""
-    jvm: Any = session._jsparkSession
-    inside = SparkSession(session.sparkContext, jvm.cloneSession())
+    inside = SparkSession(session.sparkContext, clone_session(session))
     for name, rows in tables.items():
         rows(inside).createOrReplaceTempView(name)
     return inside

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import DataType, StructType
 
 from dovetail.executor.session.batch import run
-from dovetail.executor.session.tables import Table, find_table, refresh_table, wrong_columns
+from dovetail.executor.session.tables import Table, find_table, qualified_name, refresh_table, wrong_columns
 from dovetail.executor.session.temporary_views import temporary_view
 from dovetail.executor.state.file_sink import FileOutput
 from dovetail.executor.state.folder import Folder
@@ -61,7 +61,7 @@ class ReplacedTable(Output):
     """A table whose rows are replaced, in one step where its format can do that; it is made if it is not there."""
 
     def __init__(self, session: SparkSession, table: str):
-        self.session, self.table = session, table
+        self.session, self.table = session, qualified_name(session, table)  # whatever the catalog of its rows' session
 
     def write(self, answer: DataFrame, epoch: int, *, again: bool) -> None:
         """Replace all rows of the table, in any partition overwrite mode of the session."""

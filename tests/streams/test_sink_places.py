@@ -89,3 +89,20 @@ def test_a_view_of_the_user_comes_back(streams: Optimizer, tmp_path: Path) -> No
     finally:
         session.sql("DROP TABLE IF EXISTS replaced")
         session.catalog.dropTempView("__dt_joined")
+
+
+def test_a_replaced_table_stays_the_one_that_was_named(streams: Optimizer, tmp_path: Path) -> None:
+    session, before = streams.session, streams.session.catalog.currentDatabase()
+    session.sql("CREATE DATABASE IF NOT EXISTS elsewhere")
+    try:
+        view = streams.materialize(COUNTS, "counts", state=tmp_path / "state", sink="replaced", mode="complete")
+        session.sql("CREATE TABLE elsewhere.replaced AS SELECT 7L AS id, 7L AS n")
+        session.sql("USE elsewhere")
+        session.range(1).write.mode("append").parquet(str(tmp_path / "s"))
+        view.refresh()
+        assert [tuple(row) for row in session.table("replaced").collect()] == [(7, 7)]
+        assert sorted(map(tuple, session.table(f"{before}.replaced").collect())) == [(0, 2), (1, 1)]
+    finally:
+        session.catalog.setCurrentDatabase(before)
+        session.sql("DROP TABLE IF EXISTS replaced")
+        session.sql("DROP DATABASE elsewhere CASCADE")

@@ -12,18 +12,23 @@ INTERVALS = (
 )
 _PROPERTIES = {
     DELTA: "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-    ICEBERG: "TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')",
+    ICEBERG: "TBLPROPERTIES ('format-version' = '{iceberg_format}', 'write.delete.mode' = 'merge-on-read', "
+    "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read')",
 }
 
 
-def fill(session: SparkSession, form: str, database: str) -> None:
-    """Make the tables ``p`` and ``i`` of a database, and take that database."""
+def fill(session: SparkSession, form: str, database: str, *, iceberg_format: int = 3) -> None:
+    """Make the tables ``p`` and ``i`` of a database, and take that database.
+
+    Iceberg deletes rows by deletion vectors in format 3, by files of positions in format 2.
+    """
+    properties = _PROPERTIES.get(form, "").format(iceberg_format=iceberg_format)
     session.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     session.sql(f"USE {database}")
     for name, columns, count in (("p", POINTS, 300), ("i", INTERVALS, 50)):
         session.sql(f"DROP TABLE IF EXISTS {name}")
         session.sql(
-            f"CREATE TABLE {name} USING {form} PARTITIONED BY (day) {_PROPERTIES.get(form, '')} "
+            f"CREATE TABLE {name} USING {form} PARTITIONED BY (day) {properties} "
             f"AS SELECT {columns} FROM range({count})"
         )
 

@@ -26,6 +26,7 @@ _SETTINGS = {
         "spark.sql.catalog.spark_catalog.warehouse": "{folder}/warehouse",
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.cache-enabled": "false",  # of each session: it hides what others write for 30 seconds
         "spark.sql.catalog.ice.warehouse": "{folder}/ice",
     },
 }

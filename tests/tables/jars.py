@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SPARK = "4.1.4"  # the newest version that has jars of both table formats
-DELTA_JAR = "io.delta:delta-spark_4.1_2.13:4.2.0"
+DELTA_JAR = "io.delta:delta-spark_4.1_2.13:4.3.1"
 ICEBERG_JAR = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 KAFKA_SPARK = "4.2.1"
 KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"

@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from dovetail import Optimizer
-from fill import full_name, versions
-from format_sessions import DELTA
-from outcomes import BAND, REWRITTEN, first_line, outcome, rows
+from fill import fill, full_name, versions
+from format_sessions import DELTA, ICEBERG
+from outcomes import BAND, REWRITTEN, outcome, rows
 
 PAIRS = "SELECT p.id, i.id AS i FROM {} AS p JOIN {} AS i ON " + BAND
 NOW = PAIRS.format("p", "i")
@@ -136,28 +136,34 @@ def _files(frame: DataFrame) -> list[tuple[str, int]]:
 
 
 def deleted(opt: Optimizer, form: str) -> Iterator[tuple[str, str]]:
-    """Delete rows without rewriting their files."""
+    """Delete and update rows without rewriting their files."""
+    yield from _deleted(opt, form, "deletion vectors")
+    if form == ICEBERG:
+        fill(opt.session, form, "deleted", iceberg_format=2)
+        yield from _deleted(opt, form, "files of positions")
+
+
+def _deleted(opt: Optimizer, form: str, means: str) -> Iterator[tuple[str, str]]:
     before = rows(opt.session.sql(NOW))
     opt.session.sql("DELETE FROM p WHERE id % 10 = 4")
     opt.session.sql("DELETE FROM i WHERE id % 10 = 4")
-    try:
-        seen = _deletions(opt, form)
-    except Exception as error:  # noqa: BLE001
-        yield "rows deleted by vectors", first_line(error)
-        return
-    if not seen:
-        yield "rows deleted by vectors", "the files have no deletion vectors"
+    opt.session.sql("UPDATE p SET x = 99 - x WHERE id % 10 = 7")
+    if not _has_deletions(opt, form, means):
+        yield f"rows deleted by {means}", "the table has none"
         return
     for kind in ("", "LEFT", "FULL"):
         text = NOW.replace("JOIN", f"{kind} JOIN")
-        yield f"rows deleted by vectors, {kind or 'INNER'}", outcome(opt, text, differs_from=before)
+        yield f"rows deleted by {means}, {kind or 'INNER'}", outcome(opt, text, differs_from=before)
+    own = "SELECT a.id, (SELECT sum(b.v) FROM p b WHERE b.k = a.k AND b.x <= a.x) AS s FROM p a"
+    yield f"rows deleted by {means}, a self-join", outcome(opt, own)
 
 
-def _deletions(opt: Optimizer, form: str) -> int:
+def _has_deletions(opt: Optimizer, form: str, means: str) -> bool:
     if form == DELTA:
         log = opt.session.sql("DESCRIBE DETAIL p").first()
         assert log is not None
         path = str(log["location"])
         entries = opt.session.read.json(f"{path}/_delta_log/*.json")
-        return entries.where("add.deletionVector IS NOT NULL").count()
-    return opt.session.sql(f"SELECT * FROM {full_name(opt.session, 'p')}.delete_files").count()
+        return not entries.where("add.deletionVector IS NOT NULL").isEmpty()
+    files = opt.session.sql(f"SELECT DISTINCT file_format FROM {full_name(opt.session, 'p')}.delete_files")
+    return [row[0] for row in files.collect()] == ["PUFFIN" if means == "deletion vectors" else "PARQUET"]

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
 from dovetail import Optimizer, Sink
+from fill import full_name
 from format_sessions import DELTA
 from outcomes import REWRITTEN, first_line, rows
 
@@ -34,7 +35,7 @@ def streams(opt: Optimizer, form: str) -> Iterator[tuple[str, str]]:
         stream.createOrReplaceTempView(f"{name}{STREAMS}")
     sinks: dict[str, Callable[[Path], Any]] = {
         "into files": lambda folder: Sink("parquet", folder / "out"),
-        "into a table, by a function": lambda _: _transaction(form),
+        "into a table, by a function": lambda _: _transaction(form, full_name(session, "joined")),
         "into a table, by Spark's own join": lambda _: "joined_by_spark",
     }
     with tempfile.TemporaryDirectory() as name:
@@ -57,18 +58,21 @@ def _insert(opt: Optimizer, first: int, last: int) -> None:
         )
 
 
-def _transaction(form: str) -> Callable[[DataFrame, int], None]:
-    """Write an epoch so that it is there once, however often it is written."""
+def _transaction(form: str, table: str) -> Callable[[DataFrame, int], None]:
+    """Write an epoch so that it is there once, however often it is written.
+
+    ``table`` has its catalog, since Spark runs the function in a copy of the session, whose catalog is Spark's own.
+    """
 
     def write(frame: DataFrame, epoch: int) -> None:
         if form == DELTA:
             writer = frame.write.format("delta").mode("append")
-            writer.option("txnAppId", "joined").option("txnVersion", epoch).saveAsTable("joined")
+            writer.option("txnAppId", "joined").option("txnVersion", epoch).saveAsTable(table)
         else:
             with_epoch = frame.withColumn("epoch", lit(epoch))
-            if not frame.sparkSession.catalog.tableExists("joined"):
-                with_epoch.limit(0).writeTo("joined").using("iceberg").partitionedBy(col("epoch")).create()
-            with_epoch.writeTo("joined").overwrite(col("epoch") == epoch)
+            if not frame.sparkSession.catalog.tableExists(table):
+                with_epoch.limit(0).writeTo(table).using("iceberg").partitionedBy(col("epoch")).create()
+            with_epoch.writeTo(table).overwrite(col("epoch") == epoch)
 
     def twice(frame: DataFrame, epoch: int) -> None:
         write(frame, epoch)
