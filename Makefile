@@ -14,7 +14,7 @@ PART ?= 1/1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka test-cluster bench clean java python
+.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka test-cluster test-serverless bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ test-kafka: java $(STAMP) ## joins of Kafka topics, on a broker that the test st
 
 test-cluster: java $(STAMP) ## a standalone cluster of two worker processes, one of which is killed; GROUPS="statements lookups kills"
 	$(BIN)/python tests/cluster/compare.py $(GROUPS)
+
+test-serverless: java $(STAMP) ## golden cases on a Spark Connect server that refuses what serverless offers refuse; FOLDERS="keys"
+	$(BIN)/python tests/serverless/serverless_main.py $(FOLDERS)
 
 .PHONY: docs docs-serve
 docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded
