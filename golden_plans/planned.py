@@ -11,7 +11,7 @@ from dovetail.optimizer.lookups import make_missing_time_error
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.stream_plan import plan_stream as plan_streams
+from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
 from dovetail.planner.errors import OptionError, RuleError, one_of
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.offline_catalog.measured import Measured
@@ -84,7 +84,7 @@ def stream_plan(case: Case) -> str:
             return None
         return Stream(tuple((c.name, c.type.text if c.type else "") for c in table.columns), table.watermark)
 
-    return plan_streams(case.sql, catalog, options_of(case), find, state_modules=None).explain()
+    return StreamPlanner(catalog, options_of(case), find).plan(StreamQuery(case.sql)).explain()
 
 
 @cache

@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from dovetail.executor.session.installation import install, uninstall
-from dovetail.optimizer import streams
 from dovetail.optimizer.declarations import Declarations
 from dovetail.optimizer.driver import Stage
 from dovetail.optimizer.estimate.answer import Answer
 from dovetail.optimizer.estimate.run import Goal, prepare_estimate
-from dovetail.optimizer.materialization import materialize
+from dovetail.optimizer.materialization import ViewDefinition, materialize
 from dovetail.optimizer.materialized_view import MaterializedView
 from dovetail.optimizer.materialized_views import MaterializedViews, materialize_all
 from dovetail.optimizer.options import Options
@@ -22,7 +21,9 @@ from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.session_options import options_of_session, warn_of_unread_settings
 from dovetail.optimizer.session_planner import SessionPlanner
 from dovetail.optimizer.statement_events import Listener
-from dovetail.optimizer.stream_plan import StreamPlan, plan_on_session
+from dovetail.optimizer.stream_plan import StreamPlan
+from dovetail.optimizer.stream_queries import StreamQuery, plan_on_session
+from dovetail.optimizer.streams import StreamStart
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify import Checks, verify
 from dovetail.optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
@@ -301,9 +302,9 @@ class Optimizer:
             )
         from dovetail.executor.state.sink_format import known_format
 
-        to = Destination(checkpoint, sink, trigger, mode, name)
+        query, to = StreamQuery(text, args, state_modules, bins), Destination(checkpoint, sink, trigger, mode, name)
         with known_format(sink):
-            return streams.start(self, text, args, to, ttl=state_ttl, state_modules=state_modules, bins=bins)
+            return StreamStart(self, query, to, state_ttl).start()
 
     def materialize(
         self,
@@ -336,7 +337,7 @@ class Optimizer:
         check_text(text, "opt.materialize")
         if sink is not None:
             check(sink, mode)
-        return materialize(self, text, name, state, args, sink, mode)
+        return materialize(self, ViewDefinition(name, text, args, state), sink, mode)
 
     def materialize_all(
         self,
@@ -366,7 +367,8 @@ class Optimizer:
             check_text(text, f"opt.materialize_all, for the view {name},")
         for sink in (sinks or {}).values():
             check(sink, mode)
-        return materialize_all(self, queries, state, args, sinks or {}, mode)
+        views = [ViewDefinition(name, text, args, state) for name, text in queries.items()]
+        return materialize_all(self, views, sinks or {}, mode)
 
     def stream_plan(
         self,
@@ -377,7 +379,7 @@ class Optimizer:
         bins: bool | None = None,
     ) -> StreamPlan:
         """Plan a query as ``stream`` would run it: on state modules or on Spark's own join, and why.  Runs nothing."""
-        return plan_on_session(self, text, args, state_modules, bins)
+        return plan_on_session(self, StreamQuery(text, args, state_modules, bins))
 
     def verify(
         self,
@@ -406,7 +408,7 @@ class Optimizer:
         Spark raises.
         """
         checks = Checks(timeout, sample, limit, measure, progress or Checks.progress)
-        plan = plan_on_session(self, text, args, state_modules)
+        plan = plan_on_session(self, StreamQuery(text, args, state_modules))
         if plan.join or plan.bins:
             check_can_copy(self.session)
         if measure and plan.join:

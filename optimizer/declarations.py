@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dovetail.executor.catalog.declared_tables import DeclaredTables
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from dovetail.planner.errors import CatalogError, EnvironmentProblem, one_of
@@ -16,23 +17,19 @@ from dovetail.planner.types.schema import Column, sql_type
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dovetail.executor.catalog.table_identity import TableIdentity
     from dovetail.executor.connectors.source import LookupSource
 
 
-class Declarations:
+class Declarations(DeclaredTables):
     """Declarations on the tables of a session; each holds for the table that its name denotes when it is declared.
 
-    ``keys``: by the full name of a table.  ``tables``: versions, changelogs and lookups, by name.  ``sources``: the
-    sources of lookups, by table.  ``identities``: of the tables at the time of their declaration.
+    ``sources``: the sources of lookups, by table.
     """
 
     def __init__(self, session: SparkSession) -> None:
+        super().__init__()
         self.session = session
-        self.keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
-        self.tables: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
-        self.identities: dict[tuple[tuple[str, ...], UniqueKey | str], TableIdentity | None] = {}
 
     def copy(self) -> Hashable:
         """A copy of all declarations, to detect later ones."""

@@ -31,27 +31,30 @@ def idle_hints(
     by place.
     """
     joins = [n for n in _nodes(optimized) if isinstance(n, BandJoin)]
-    read = [h.text for n in _nodes(logical) if isinstance(n, Project) for h in read_hints(n.hint)]
-    plain = {id(o.condition) for n in _nodes(runs) if isinstance(o := unwrap(n), Join)}
-    for hint in hints_in(text):
-        if hint.name != RANGE_JOIN:
-            continue
+    read = {h.text for n in _nodes(logical) if isinstance(n, Project) for h in read_hints(n.hint)}
+    plain = {_places(join) for n in _nodes(runs) if isinstance(join := unwrap(n), Join)}
+    for hint in (h for h in hints_in(text) if h.name == RANGE_JOIN):
         hinted = [j for j in joins if j.bin_width is not None and j.hints[0].hint.text == hint.text]
-        because = next((declined[p] for j in hinted if (p := j.band.conjuncts[0].place) in declined), "")
+        because = next(filter(None, (declined.get(j.band.conjuncts[0].place) for j in hinted)), "")
         if runs is None:
             yield hint, because or "Spark runs the statement as written"
         elif hint.text not in read:
             yield hint, "Spark runs the query that it stands in as written"
-        elif hinted and all(id(j.condition) in plain for j in hinted):
+        elif hinted and plain.issuperset(map(_places, hinted)):
             yield hint, because or "Spark runs its join as written"
     yield from _idle_side_hints(joins, runs)
 
 
+def _places(join: Join | BandJoin | KeyJoin) -> tuple[tuple[str, Place | None], ...]:
+    """The conjuncts of a join and where they stand, which no two joins share."""
+    return tuple((conjunct.text, conjunct.place) for conjunct in join.condition)
+
+
 def _idle_side_hints(joins: list[BandJoin], runs: Physical | None) -> Iterator[tuple[Hint, str]]:
-    simple = {id(n.condition) for n in _nodes(runs) if isinstance(n, KeyJoin) and not n.matched}
+    simple = {_places(n) for n in _nodes(runs) if isinstance(n, KeyJoin) and not n.matched}
     for join in joins:
         for side_hint in join.hints:
-            if id(join.condition) in simple and not _is_possible(side_hint, join.kind):
+            if _places(join) in simple and not _is_possible(side_hint, join.kind):
                 kind = f"{a(join.kind)} join"
                 yield side_hint.hint, f"Spark makes no hash table of the {side_hint.side} side of {kind} over bins"
 

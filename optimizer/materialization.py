@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.materialized_view import CHANGE, MaterializedView, query_rows, query_rows_as
 from dovetail.optimizer.parameters import bind_literals, make_given, name_parameters
-from dovetail.optimizer.stream_epochs import declared_changelogs
-from dovetail.optimizer.stream_plan import NO_LITERAL
+from dovetail.optimizer.stream_queries import NO_LITERAL
 from dovetail.planner.errors import QueryError, Refused, Unsupported, summarize
 from dovetail.planner.logical import Logical, Scan
 from dovetail.planner.sql.from_sql import from_sql
@@ -38,39 +37,44 @@ _REFUSED = "this query cannot be maintained incrementally"
 _RESULT_CHANGES = ("STREAMING_OUTPUT_MODE", "NON_TIME_WINDOW")  # Spark's conditions for rows that are not only added
 
 
-def materialize(
-    opt: Streams, text: str, name: str, state: str | Path, args: Any, sink: Target | None, mode: Mode
-) -> MaterializedView:
+@dataclass(frozen=True)
+class ViewDefinition:
+    """A materialized view as a user defines it: a query under a name, with the folder of its state."""
+
+    name: str
+    text: str
+    args: Any
+    state: str | Path
+
+    @property
+    def folder(self) -> str:
+        """The folder of the state.  Raises ``QueryError`` for an empty name."""
+        if not str(self.state or "").strip():
+            raise QueryError("state is empty; name a folder in which the view stores its rows")
+        return str(self.state).rstrip("/")
+
+
+def materialize(opt: Streams, view: ViewDefinition, sink: Target | None, mode: Mode) -> MaterializedView:
     """Make or reopen a materialized view, and refresh it.
 
     Raises ``QueryError``, ``OptionError``, ``StateError``.
     """
     from dovetail.executor.state.stored_rows import StoredRows
 
-    folder = state_folder(state)
-    view = prepare_view(opt, text, name, args, folder, partial(StoredRows, opt.session, folder))
-    return open_view(view, sink, mode).refresh()
+    prepared = prepare_view(opt, view, partial(StoredRows, opt.session, view.folder))
+    return open_view(prepared, sink, mode).refresh()
 
 
-def state_folder(state: str | Path) -> str:
-    """Return the folder of a view.  Raises ``QueryError`` for an empty name."""
-    if not str(state or "").strip():
-        raise QueryError("state is empty; name a folder in which the view stores its rows")
-    return str(state).rstrip("/")
-
-
-def prepare_view(
-    opt: Streams, text: str, name: str, args: Any, state: str, rows: Callable[[StructType], StoredRows]
-) -> MaterializedView:
+def prepare_view(opt: Streams, view: ViewDefinition, rows: Callable[[StructType], StoredRows]) -> MaterializedView:
     """Prepare a view with its state in a folder; ``rows`` makes the store for rows of a schema.
 
     The folder need not exist.  Raises ``QueryError``, without the values of arguments, for a query that cannot be
     maintained, and what Spark raises.
     """
-    numbered, arguments = name_parameters(text, args)
+    numbered, arguments = name_parameters(view.text, view.args)
     given = make_given(numbered, arguments)
     try:
-        return _prepare_view(opt, given, name, arguments, state, rows)
+        return _prepare_view(opt, replace(view, text=numbered, args=arguments), given, rows)
     except QueryError as no:
         if not given.texts:
             raise
@@ -78,7 +82,7 @@ def prepare_view(
 
 
 def _prepare_view(
-    opt: Streams, given: Given, name: str, args: Any, state: str, rows: Callable[[StructType], StoredRows]
+    opt: Streams, view: ViewDefinition, given: Given, rows: Callable[[StructType], StoredRows]
 ) -> MaterializedView:
     from dovetail.executor.catalog.spark_catalog import SparkCatalog
     from dovetail.executor.catalog.views import check_view_name
@@ -86,13 +90,13 @@ def _prepare_view(
     from dovetail.executor.session.schemas import add_text_column, drop_column
     from dovetail.executor.state.streams import stream_of
 
+    name, state = view.name, view.folder
     check_view_name(opt.session, name)
-    numbered, arguments = given.text, args
-    schema = run(opt.session, numbered, arguments).schema
-    bound = bind_literals(numbered, arguments) if arguments else numbered
+    schema = run(opt.session, view.text, view.args).schema
+    bound = bind_literals(view.text, view.args) if view.args else view.text
     if bound is None:
         raise QueryError(f"{_REFUSED}: {NO_LITERAL}")
-    catalog = SparkCatalog(opt.session, None, None, declared_changelogs(opt), None, opt.declarations.identities)
+    catalog = SparkCatalog(opt.session, declared=opt.declarations.changelogs())
     ctx = Context(catalog, opt.options)
     try:
         logical, _ = from_sql(bound, catalog.settings)

@@ -21,7 +21,8 @@ from dovetail.optimizer.refresh import (
 )
 from dovetail.optimizer.stream_epochs import Planner
 from dovetail.optimizer.stream_plan import StreamMode, StreamPlan
-from dovetail.optimizer.streams import start
+from dovetail.optimizer.stream_queries import StreamQuery
+from dovetail.optimizer.streams import StreamStart
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify_streams import verify_streams
 from dovetail.planner.errors import QueryError
@@ -107,7 +108,8 @@ class MaterializedView:
 
     def _start(self) -> StreamingQuery:
         to = Destination(f"{self.state}/checkpoint", self.add, "available now")
-        return start(self.opt, self.query.joined, None, to, state_modules=True, view=self.given)
+        query = StreamQuery(self.query.joined, state_modules=True)
+        return StreamStart(self.opt, query, to, view=self.given).start()
 
     def begin(self) -> None:
         """Begin a refresh, or resume one that has not ended."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dovetail.executor.state.store import Store
-from dovetail.optimizer.materialization import open_view, prepare_view, state_folder
+from dovetail.optimizer.materialization import ViewDefinition, open_view, prepare_view
 from dovetail.optimizer.materialized_view import MaterializedView
 from dovetail.optimizer.refresh import (
     await_end,
@@ -19,13 +19,11 @@ from dovetail.optimizer.refresh import (
     refresh_lock,
     write_sinks,
 )
-from dovetail.optimizer.stream_epochs import make_request, make_shared_epochs
+from dovetail.optimizer.stream_epochs import make_epochs, make_request
 from dovetail.planner.errors import OptionError, QueryError, StateError, Unsupported
 from dovetail.planner.state.shared import Shared, share
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dovetail.executor.state.epochs import Epochs
     from dovetail.optimizer.materialized_view import Streams
     from dovetail.optimizer.stream_plan import StreamPlan
@@ -129,7 +127,9 @@ class MaterializedViews(Mapping[str, MaterializedView]):
             assert plan.schemas is not None
             joins.append(make_request(opt, join, plan.schemas, FunctionOutput(view.add), view.rows.name))
         schemas = tuple(opt.session.table(i.relation).schema for i in shared.inputs)
-        return make_shared_epochs(opt, shared.stored, schemas, self._store(), tuple(joins), for_view=True)
+        epochs = make_epochs(opt.session, shared.stored, schemas, self._store(), tuple(joins))
+        epochs.for_view = True
+        return epochs
 
     def _check_answered(self, store: Store) -> None:
         """Raise ``StateError`` for a view that has rows but was left out of a refresh of the other views."""
@@ -146,27 +146,22 @@ class MaterializedViews(Mapping[str, MaterializedView]):
 
 
 def materialize_all(
-    opt: Streams,
-    queries: Mapping[str, str],
-    state: str | Path,
-    args: Any,
-    sinks: Mapping[str, Target],
-    mode: Mode,
+    opt: Streams, definitions: Sequence[ViewDefinition], sinks: Mapping[str, Target], mode: Mode
 ) -> MaterializedViews:
     """Make or reopen materialized views on one state, and refresh them.
 
     Raises ``QueryError``, ``OptionError``, ``StateError``.
     """
-    folder = state_folder(state)
-    if not queries:
+    if not definitions:
         raise QueryError("no query is given; pass a mapping from the name of each view to its query")
-    folded = [name.lower() for name in queries]
-    if twice := next((name for n, name in enumerate(queries) if folded[n] in folded[:n]), None):
+    folder, names = definitions[0].folder, [view.name for view in definitions]
+    folded = [name.lower() for name in names]
+    if twice := next((name for n, name in enumerate(names) if folded[n] in folded[:n]), None):
         raise QueryError(f"two views have the name {twice}, but for capitals; give them other names")
-    if odd := next((name for name in sinks if name not in queries), None):
-        raise QueryError(f"there is a sink for {odd}, but no query; the queries are {', '.join(queries)}")
+    if odd := next((name for name in sinks if name not in names), None):
+        raise QueryError(f"there is a sink for {odd}, but no query; the queries are {', '.join(names)}")
     _check_own_folders(opt, sinks)
-    views = tuple(_prepare_view(opt, text, name, args, folder) for name, text in queries.items())
+    views = tuple(_prepare_view(opt, definition) for definition in definitions)
     group = MaterializedViews(opt, folder, views)
     with refresh_lock(opt.session, folder):
         shared, plans = group._plan_shared()
@@ -185,14 +180,12 @@ def _check_own_folders(opt: Streams, sinks: Mapping[str, Target]) -> None:
             raise OptionError(f"The views {other} and {name} write to one folder, {folder.public}. Give each its own")
 
 
-def _prepare_view(opt: Streams, text: str, name: str, args: Any, folder: str) -> MaterializedView:
+def _prepare_view(opt: Streams, view: ViewDefinition) -> MaterializedView:
     """Prepare one view of several.  Raises ``QueryError``, which names the view."""
     from dovetail.executor.state.stored_rows import StoredRows
 
-    place = f"{folder}/views/{quote(name.lower(), safe='')}"
+    place = f"{view.folder}/views/{quote(view.name.lower(), safe='')}"
     try:
-        return prepare_view(
-            opt, text, name, args, folder, lambda schema: StoredRows(opt.session, place, schema, shared=True)
-        )
+        return prepare_view(opt, view, lambda schema: StoredRows(opt.session, place, schema, shared=True))
     except QueryError as no:
-        raise QueryError(f"{name}: {no.reason}", no.place) from no
+        raise QueryError(f"{view.name}: {no.reason}", no.place) from no

@@ -279,16 +279,8 @@ class SessionPlanner:
 
         if self._measured is None:
             self._measured = MeasurementCache()
-        declared = self.declarations
-        return SparkCatalog(
-            self.session,
-            arguments,
-            declared.keys,
-            declared.tables,
-            self._measured,
-            declared.identities,
-            self.options.one_task_bytes,
-        )
+        limit = self.options.one_task_bytes
+        return SparkCatalog(self.session, arguments, self.declarations, self._measured, limit)
 
     def _make_plan(self, text: str, stop_after: Stage, catalog: SparkCatalog) -> Plan:
         """Plan a statement against the catalog and validate the rewriting.  Raises the error of the plan."""

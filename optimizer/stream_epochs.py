@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dovetail.executor.state.store import Store
 from dovetail.optimizer.declarations import Declarations
 from dovetail.optimizer.session_planner import SessionPlanner
-from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.errors import summarize
 from dovetail.planner.state.progress import EpochProgress
 from dovetail.planner.state.spec import StreamJoin
@@ -42,18 +41,6 @@ class Planner(Protocol):
     def plan(self, text: str, /, args: Any = None) -> Plan: ...
 
     def declare_versions(self, table: str, key: Iterable[str], valid_from: str) -> None: ...
-
-
-def declared_changelogs(opt: Planner) -> dict[tuple[str, ...], Declaration]:
-    """Return the declared changelogs, by table name."""
-    tables = opt.declarations.tables
-    return {name: Declaration(changelog=table.changelog) for name, table in tables.items() if table.changelog}
-
-
-def declared_changes_and_versions(opt: Planner) -> dict[tuple[str, ...], Declaration]:
-    """Return the declared changelogs and versions, which decide how tables are joined as streams."""
-    found = ((name, replace(table, lookup=None)) for name, table in opt.declarations.tables.items())
-    return {name: table for name, table in found if table.changelog or table.versions}
 
 
 @dataclass(frozen=True)
@@ -119,21 +106,6 @@ def _changes_refusal(session: SparkSession, shown: StructType, answer: StructTyp
     return nonadditive_reason(shown)
 
 
-def make_epochs(
-    opt: Planner,
-    join: StreamJoin,
-    schemas: Schemas,
-    store: Store,
-    output: Output,
-    ttl: float | None,
-    *,
-    for_view: bool = False,
-) -> Epochs:
-    """Make the epochs of a join; ``ttl`` is in seconds."""
-    one = make_request(opt, join, schemas, output)
-    return make_shared_epochs(opt, join, schemas.inputs, store, (one,), ttl, for_view=for_view)
-
-
 @dataclass(frozen=True)
 class StatementPlanner:
     """Plans the statements of epochs like any other statement."""
@@ -152,23 +124,20 @@ def make_request(opt: Planner, join: StreamJoin, schemas: Schemas, output: Outpu
     return JoinRequest(join, schemas.answer, output, StatementPlanner(opt.options), name)
 
 
-def make_shared_epochs(
-    opt: Planner,
+def make_epochs(
+    session: SparkSession,
     join: StreamJoin,
     schemas: tuple[StructType, ...],
     store: Store,
-    joins: tuple[JoinRequest, ...],
-    ttl: float | None = None,
-    *,
-    for_view: bool,
+    requests: tuple[JoinRequest, ...],
 ) -> Epochs:
-    """Make the epochs of ``joins`` over the inputs of ``join``, whose columns are ``schemas``."""
+    """Make the epochs of joins over the inputs of ``join``, whose columns are ``schemas``."""
     from dovetail.executor.state.epochs import Epochs
     from dovetail.executor.state.segments import Segments
 
-    policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
-    progress = EpochProgress([i.name for i in join.inputs], int(opt.session.conf.get(_RECENT) or 0))
-    return Epochs(join, joins, store, Segments(store, join, schemas), ttl, policy, progress, for_view)
+    policy = session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
+    progress = EpochProgress([i.name for i in join.inputs], int(session.conf.get(_RECENT) or 0))
+    return Epochs(join, requests, store, Segments(store, join, schemas), policy, progress)
 
 
 def _columns(schema: Any) -> str:

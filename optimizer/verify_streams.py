@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.executor.state.store import Store
 from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.stream_epochs import Planner, Schemas, analyze_schemas, make_epochs
+from dovetail.optimizer.stream_epochs import Planner, Schemas, analyze_schemas, make_epochs, make_request
 from dovetail.optimizer.stream_plan import StreamPlan
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify import verify
@@ -75,7 +75,9 @@ def verify_streams(
                 with_numbered_columns(rows).write.mode("overwrite").parquet(answers[epoch])
 
         to = FunctionOutput(store)
-        epochs = make_epochs(opt, plan.join, schemas, state, to, None, for_view=above is not None)
+        request = make_request(opt, plan.join, schemas, to)
+        epochs = make_epochs(opt.session, plan.join, schemas.inputs, state, (request,))
+        epochs.for_view = above is not None
         arrivals = Arrivals(epochs, f"{folder}/rows")
         arrivals.run(opt.session, f"{folder}/checkpoint")
         inside = session_with(

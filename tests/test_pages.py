@@ -14,7 +14,8 @@ from dovetail.golden_plans.planned import catalog_of, plan_case
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.stream_plan import StreamPlan, plan_stream
+from dovetail.optimizer.stream_plan import StreamPlan
+from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
 from dovetail.optimizer.verification import Verification
 from dovetail.planner.band.axis import Axis
 from dovetail.planner.errors import OptionError, Place
@@ -80,7 +81,7 @@ def planned_stream(name: str) -> StreamPlan:
         columns = tuple((c.name, c.type.text if c.type else "") for c in found.columns) if found else ()
         return Stream(columns, found.watermark) if found and found.stream else None
 
-    return plan_stream(case.sql, catalog, Options(), find)
+    return StreamPlanner(catalog, Options(), find).plan(StreamQuery(case.sql))
 
 
 def verification(detail: str) -> Verification:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dovetail import CatalogError, Optimizer, OptionError, Options
+from dovetail.executor.catalog.declared_tables import DeclaredTables
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
 from dovetail.optimizer.validation import schema_difference
 from dovetail.planner.catalog import UniqueKey
@@ -256,11 +257,11 @@ def test_declared_keys_are_checked(session: SparkSession) -> None:
     opt.declare_key("p", ["ID"])
     assert opt.declarations.keys == {("p",): (UniqueKey(("id",)),)}
     opt.declare_key("p", ["k", "x"], enforced=False)
-    assert SparkCatalog(session, declared=opt.declarations.keys).keys(("P",)) == (
+    assert SparkCatalog(session, declared=DeclaredTables(opt.declarations.keys)).keys(("P",)) == (
         UniqueKey(("id",)),
         UniqueKey(("k", "x"), enforced=False),
     )
-    assert SparkCatalog(session, declared=opt.declarations.keys).keys(("band_db", "p")) == ()
+    assert SparkCatalog(session, declared=DeclaredTables(opt.declarations.keys)).keys(("band_db", "p")) == ()
     with pytest.raises(CatalogError, match=r"columns is 'id', and not a list of columns; write \['id'\]"):
         opt.declare_key("p", "id")
     with pytest.raises(CatalogError, match=r"key is 'id', and not a list of columns; write \['id'\]"):

@@ -14,7 +14,7 @@ from dovetail.executor.state.epochs import Epochs, start_epochs
 from dovetail.executor.state.files import HadoopFolder
 from dovetail.executor.state.sinks import FileOutput, output
 from dovetail.executor.state.store import Store
-from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
+from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs, make_request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +106,7 @@ def _run(session: SparkSession, text: str, folder: Path) -> tuple[dict[str, floa
     store = Store(HadoopFolder(session, str(folder / "checkpoint")))
     to = output(session, Sink("parquet", folder / "out"), None, store.open(join))
     assert isinstance(to, FileOutput)
-    plain = make_epochs(opt, join, known, store, to, None)
+    plain = make_epochs(session, join, known.inputs, store, (make_request(opt, join, known, to),))
     epochs = _Timed(**{f.name: getattr(plain, f.name) for f in fields(plain)})
     epochs.clock = clock = Clock(STEPS)
     clock.watch(epochs.requests[0], PLANNED, "plan")

@@ -17,7 +17,7 @@ from dovetail.executor.state.files import HadoopFolder
 from dovetail.executor.state.segments import Segments, tagged_query
 from dovetail.executor.state.sinks import NoOutput
 from dovetail.executor.state.store import Store
-from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
+from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs, make_request
 from dovetail.planner.state.manifest import InputState, Manifest
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def _measure(bench: Bench, name: str, key: str, rows: int) -> None:
         store = Store(HadoopFolder(streams, str(bench.scratch / f"{name}, {order}")))
         laid = _Laid(store, join, known.inputs)
         laid.by = by
-        epochs = replace(make_epochs(opt, join, known, store, NoOutput(), None), segments=laid)
+        request = make_request(opt, join, known, NoOutput())
+        epochs = replace(make_epochs(streams, join, known.inputs, store, (request,)), segments=laid)
         states[order] = _State(streams.newSession(), epochs, laid, state_files)
     for where, folder in new.items():
         _beside(bench, f"{name} keys, new rows {where}", states, folder)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from dovetail.executor.catalog.keys import Declared, catalog_keys, identity
+from dovetail.executor.catalog.declared_tables import DeclaredTables
+from dovetail.executor.catalog.keys import catalog_keys, identity
 from dovetail.executor.catalog.table_identity import TableIdentity, identity_of, is_unchanged
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.catalog.declared import NOTHING, Declaration
@@ -21,35 +22,21 @@ if TYPE_CHECKING:
 
     from dovetail.planner.catalog import Settings
 
-# The identities of tables when a key, or anything else, was declared.
-TableIdentities = Mapping[tuple[tuple[str, ...], UniqueKey | str], TableIdentity | None]
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class CatalogConstraints:
-    """The part of a catalog that holds keys, declarations, and table identities.
-
-    ``declared`` are keys by the full names of tables, ``declarations`` all others by the names as written,
-    ``identities`` the tables that these names referred to then.
-    """
+    """The part of a catalog that holds keys, declarations, and table identities."""
 
     @property
     @abstractmethod
     def settings(self) -> Settings:
         """The session settings that affect the semantics of SQL."""
 
-    def __init__(
-        self,
-        session: SparkSession,
-        declared: Declared,
-        declarations: Mapping[tuple[str, ...], Declaration],
-        identities: TableIdentities,
-    ):
+    def __init__(self, session: SparkSession, declared: DeclaredTables):
         self.session = session
         self.declared = declared
-        self.declarations = declarations
-        self.identities = identities
         self.seconds = 0.0
         self.requests = 0
         self._keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
@@ -76,13 +63,13 @@ class CatalogConstraints:
         known = identity(self.session, name)
         if known is None:
             return ()
-        declared = self.declared.get(known, ())
+        declared = self.declared.keys.get(known, ())
         valid = tuple(key for key in declared if self._is_valid(name, (known, key)))
         if lost := [key for key in declared if key not in valid]:
             columns = ", ".join(quote(column) for column in lost[0].columns)
             table = ".".join(map(quote, name))
             why = f"the key ({columns}) was declared for an earlier table {table} and is ignored; declare it again"
-            if self.identities[known, lost[0]] is None:
+            if self.declared.identities[known, lost[0]] is None:
                 cause = "Spark Connect does not expose the tables that it reads"
                 why = f"the key ({columns}) of {table} is ignored, since {cause}"
             self._expired_keys[name] = why
@@ -90,9 +77,10 @@ class CatalogConstraints:
 
     def _is_valid(self, name: tuple[str, ...], declared: tuple[tuple[str, ...], UniqueKey]) -> bool:
         """Whether a declared key is valid: the table is certainly unchanged, or its identity was not recorded."""
-        if declared not in self.identities:
-            return True
-        return self.identities[declared] is not None and self._is_unchanged(name, self.identities[declared])
+        identities = self.declared.identities
+        return declared not in identities or (
+            identities[declared] is not None and self._is_unchanged(name, identities[declared])
+        )
 
     def _is_unchanged(self, name: tuple[str, ...], then: TableIdentity | None) -> bool:
         """Whether a name refers to the same table as before; an unrecorded identity counts as unchanged."""
@@ -124,7 +112,7 @@ class CatalogConstraints:
 
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         """Return the user's declarations about a table."""
-        for declared_name, declared in self.declarations.items():
+        for declared_name, declared in self.declared.tables.items():
             if declared_name == name or (
                 tuple(map(self.settings.fold, declared_name)) == tuple(map(self.settings.fold, name))
                 and self._is_same_name(declared_name, name)
@@ -134,15 +122,15 @@ class CatalogConstraints:
 
     def declared_names(self) -> tuple[tuple[str, ...], ...]:
         """The names of all tables of which the user has declared something."""
-        return tuple(self.declarations)
+        return tuple(self.declared.tables)
 
     def _is_same_name(self, declared_name: tuple[str, ...], name: tuple[str, ...]) -> bool:
         """Whether two names that differ in case are one table; names of lookups, which are in no catalog, are."""
-        return bool(self.declarations[declared_name].lookup) or self.table_key(declared_name) == self.table_key(name)
+        return bool(self.declared.tables[declared_name].lookup) or self.table_key(declared_name) == self.table_key(name)
 
     def _valid_part(self, declared_name: tuple[str, ...], declared: Declaration) -> Declaration:
         """Return the valid part of a declaration; the changes of a replaced table may be of any kind."""
-        if self._is_unchanged(declared_name, self.identities.get((declared_name, "declared"))):
+        if self._is_unchanged(declared_name, self.declared.identities.get((declared_name, "declared"))):
             return declared
         changelog = declared.changelog and replace(declared.changelog, insert_only=False)
         return replace(declared, changelog=changelog, expired=True)

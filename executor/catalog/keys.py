@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -13,8 +13,6 @@ from dovetail.executor.session.batch import run
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr.tokens import tokenize
-
-Declared = Mapping[tuple[str, ...], tuple[UniqueKey, ...]]
 
 _OWN = "spark_catalog"
 _HEADING = "# Constraints"

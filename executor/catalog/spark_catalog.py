@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter
@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from dovetail.executor.catalog.constraints import CatalogConstraints, TableIdentities
-from dovetail.executor.catalog.keys import Declared
+from dovetail.executor.catalog.constraints import CatalogConstraints
+from dovetail.executor.catalog.declared_tables import DeclaredTables
 from dovetail.executor.catalog.measurement_cache import MeasurementCache, catalog_query
 from dovetail.executor.catalog.repeatable import nonrepeatable_reason, nonrepeatable_reason_on_connect
 from dovetail.executor.catalog.statistics import parse_statistics, read_statistics
@@ -30,7 +30,6 @@ from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.user_code import calls_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
 from dovetail.planner.catalog.cost import Thresholds
-from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.catalog.measure import ONE_TASK
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
@@ -44,7 +43,7 @@ V = TypeVar("V")
 class SparkCatalog(CatalogConstraints):
     """The catalog of one planning run; each query to the session is made once.
 
-    ``arguments`` are the statement's parameters, which its parts may use; ``declared`` the keys that the user
+    ``arguments`` are the statement's parameters, which its parts may use; ``declared`` what the user
     declared; ``measurements`` the cache of earlier measurements; ``one_task_bytes`` the input that is measured in one
     task; ``seconds`` the time spent in calls to the session, and ``requests`` their number.
     """
@@ -53,13 +52,11 @@ class SparkCatalog(CatalogConstraints):
         self,
         session: SparkSession,
         arguments: Arguments = None,
-        declared: Declared | None = None,
-        declarations: Mapping[tuple[str, ...], Declaration] | None = None,
+        declared: DeclaredTables | None = None,
         measurements: MeasurementCache[tuple[Numbers, ...]] | None = None,
-        identities: TableIdentities | None = None,
         one_task_bytes: int = Thresholds.one_task_bytes,
     ):
-        super().__init__(session, declared or {}, declarations or {}, identities or {})
+        super().__init__(session, declared or DeclaredTables())
         self.arguments = arguments
         self.measurements = measurements
         self.one_task_bytes = one_task_bytes

@@ -53,9 +53,9 @@ class Epochs:
     requests: tuple[JoinRequest, ...]
     store: Store
     segments: Segments
-    ttl: float | None
     policy: str
     progress: EpochProgress
+    ttl: float | None = None
     for_view: bool = False
     first: bool = True
     warned: int = 0

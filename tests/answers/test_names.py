@@ -10,6 +10,7 @@ import pytest
 
 from comparing import assert_same
 from dovetail import Optimizer, Options
+from dovetail.executor.catalog.declared_tables import DeclaredTables
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.physical.nearest_join import NearestJoin
@@ -161,12 +162,12 @@ def test_a_key_is_not_one_of_the_table_that_takes_the_name(own: SparkSession, ov
 def test_a_key_of_what_cannot_be_told_apart_does_not_count(own: SparkSession) -> None:
     replace_view(own, UNIQUE)
     key = UniqueKey(("id",))
-    unknown = SparkCatalog(own, declared={("kk",): (key,)}, identities={(("kk",), key): None})
+    unknown = SparkCatalog(own, declared=DeclaredTables({("kk",): (key,)}, identities={(("kk",), key): None}))
     assert unknown.keys(("kk",)) == ()
     assert unknown.expired_key_reason(("kk",)) == (
         "the key (id) of kk is ignored, since Spark Connect does not expose the tables that it reads"
     )
-    assert SparkCatalog(own, declared={("kk",): (key,)}).keys(("kk",)) == (key,)
+    assert SparkCatalog(own, declared=DeclaredTables({("kk",): (key,)})).keys(("kk",)) == (key,)
 
 
 def test_a_global_view_is_not_a_local_one(own: SparkSession) -> None:

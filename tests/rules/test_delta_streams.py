@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dovetail import Options
-from dovetail.optimizer.stream_plan import StreamPlan, plan_stream
+from dovetail.optimizer.stream_plan import StreamPlan
+from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
 from dovetail.planner.errors import HintError
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.state.spec import StreamJoin
@@ -31,7 +32,9 @@ def look(query: str, timed: str = "orders payments shipments", **more: Any) -> S
         columns = tuple((c.name, str(c.type).lower()) for c in table.columns)
         return Stream(columns, "ts" if name[0] in timed.split() else None, 5_000)
 
-    return plan_stream(query, CATALOG, more.pop("options", Options(strict=True)), find, **more)
+    planner = StreamPlanner(CATALOG, more.pop("options", Options(strict=True)), find)
+    counts = more.pop("stored_row_counts", ())
+    return planner.plan(StreamQuery(query, **more), counts)
 
 
 def join(query: str, timed: str = "orders payments shipments", **more: Any) -> StreamJoin:

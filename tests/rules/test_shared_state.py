@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dovetail import Options
-from dovetail.optimizer.stream_plan import plan_stream
+from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
 from dovetail.planner.errors import StateError, Unsupported
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.state.refusals import check_settings
@@ -36,7 +36,7 @@ def join(query: str, **more: Any) -> StreamJoin:
     def find(name: tuple[str, ...]) -> Stream | None:
         return replace(Stream(COLUMNS), **more) if name[0] in "stu" else None
 
-    found = plan_stream(query, CATALOG, Options(strict=True), find, state_modules=True)
+    found = StreamPlanner(CATALOG, Options(strict=True), find).plan(StreamQuery(query, state_modules=True))
     assert found.join, found.reason
     return found.join
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dovetail import Options
-from dovetail.optimizer.stream_plan import StreamPlan, plan_stream
+from dovetail.optimizer.stream_plan import StreamPlan
+from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.state.fingerprint import fingerprint
 from dovetail.planner.state.program import Read, Version
@@ -30,7 +31,7 @@ def plan(query: str, catalog: Any = CATALOG, timed: tuple[str, ...] = ("clicks",
         columns = tuple((c.name, str(c.type).lower()) for c in catalog.columns(name))
         return Stream(columns, "ts" if name[0] in timed else None, 5_000)
 
-    return plan_stream(query, catalog, Options(strict=True), find, state_modules=True)
+    return StreamPlanner(catalog, Options(strict=True), find).plan(StreamQuery(query, state_modules=True))
 
 
 def test_an_epoch_as_it_is_explained() -> None:

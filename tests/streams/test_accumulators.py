@@ -17,7 +17,6 @@ from dovetail import Optimizer, Options
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
 from dovetail.optimizer.materialization import _infer_types
 from dovetail.optimizer.materialized_view import query_rows, query_rows_as
-from dovetail.optimizer.stream_epochs import declared_changelogs
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.rules.context import Context
 from dovetail.rules.stream.accumulators import Accumulators
@@ -135,7 +134,7 @@ def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes:
             schema = session.sql(text).schema
         except AnalysisException:  # Spark takes some names of items for those of columns, and then misses others
             continue
-        catalog = SparkCatalog(session, None, None, declared_changelogs(opt), None, opt.declarations.identities)
+        catalog = SparkCatalog(session, declared=opt.declarations.changelogs())
         ctx = Context(catalog, opt.options)
         kept = view_query(from_sql(text)[0], ctx)
         joined = session.sql(kept.joined)

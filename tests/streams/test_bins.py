@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dovetail import Optimizer, QueryError, StateError
-from dovetail.optimizer import stream_plan
+from dovetail.optimizer import stream_queries
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_a_checkpoint_goes_on_with_the_bins_that_it_was_begun_with(
     assert pinned["sql"].count("DIV 5000000") == 1
 
     monkeypatch.setattr(
-        stream_plan, "plan_stream_bins", lambda *_, **__: None
+        stream_queries, "plan_stream_bins", lambda *_, **__: None
     )  # as a version would that has no such plan
     arrive(feeds, range(2, 4))
     found |= last(opt, KEYS, tmp_path, 1)

@@ -84,7 +84,7 @@ def session(spark: SparkSession) -> SparkSession:
 def stored(session: SparkSession, text: str) -> list[str] | None:
     """The rows of a query over the stored rows of its join; None where it is not taken."""
     opt = Optimizer(session)
-    ctx = Context(SparkCatalog(session, None, None, {}, None, opt.declarations.identities), opt.options)
+    ctx = Context(SparkCatalog(session), opt.options)
     try:
         kept = view_query(from_sql(text)[0], ctx)
     except Refused:

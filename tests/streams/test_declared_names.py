@@ -112,6 +112,6 @@ def test_versions_and_keys(opened: SparkSession, name: str) -> None:
     assert found.join.as_of
     opened.table("other").createOrReplaceTempView(said)
     opt.declare_key(said, ["k"])
-    catalog = SparkCatalog(opened, None, opt.declarations.keys, {}, None, opt.declarations.identities)
+    catalog = SparkCatalog(opened, declared=opt.declarations)
     assert [key.columns for key in catalog.keys((name,))] == [("k",)]
     opened.catalog.dropTempView(name)
