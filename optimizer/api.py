@@ -147,8 +147,8 @@ class Optimizer:
         time; ``OptionError``; and what Spark raises.
         """
         check_text(text, "opt.estimate")
-        goal = Goal(error, confidence, seconds)
-        return prepare_estimate(self._planner, text, args, frames, goal, seed).answers()
+        goal = Goal(error, confidence, seconds, seed)
+        return prepare_estimate(self._planner, text, args, frames, goal).answers()
 
     def dataframe(self, frame: DataFrame, /) -> DataFrame:
         """Plan a DataFrame, and return the one that runs the rewriting: the same rows, columns and types.
@@ -208,16 +208,16 @@ class Optimizer:
         right column whose name the left side has gets the ``suffix``.  Raises ``QueryError`` for arguments that do not
         fit the columns, with the reason.
         """
-        from dovetail.executor.dataframes.asof import asof_join, asof_statement
+        from dovetail.executor.dataframes.asof import AsofJoin, asof_statement, compared_columns, equal_columns
 
-        join = asof_join(
-            on=(on, left_on, right_on),
-            by=(by, left_by, right_by),
-            direction=direction,
-            tolerance=tolerance,
-            exact=allow_exact_matches,
-            how=how,
-            suffix=suffix,
+        join = AsofJoin(
+            *compared_columns(on, left_on, right_on),
+            equal_columns(by, left_by, right_by),
+            direction,
+            tolerance,
+            allow_exact_matches,
+            how,
+            suffix,
         )
         sensitive = left.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
         text = asof_statement(left.schema, right.schema, join, case_sensitive=sensitive)

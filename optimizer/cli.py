@@ -221,8 +221,8 @@ def estimate(
     from dovetail.optimizer.commands.estimate import read_share, run_estimate
     from dovetail.optimizer.estimate.run import Goal
 
-    goal = Goal(read_share("--error", error), read_share("--confidence", confidence), seconds)
-    run_estimate(job.read(), goal, seed, json=json)
+    goal = Goal(read_share("--error", error), read_share("--confidence", confidence), seconds, seed)
+    run_estimate(job.read(), goal, json=json)
 
 
 @app.command(epilog="Example: dovetail report query.sql --table events=events.parquet --out report.md")

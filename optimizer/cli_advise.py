@@ -66,9 +66,9 @@ def advise(
         raise InputError("--baseline needs --fail-on; add --fail-on new-nested-loop")
     if measure and not verify:
         raise InputError("--measure needs --verify; add --verify")
-    from dovetail.optimizer.commands.advise import run_advise
+    from dovetail.optimizer.commands.advise import AdviseJob
 
-    run_advise(
+    advise_job = AdviseJob(
         queries,
         job.read("SELECT 1"),
         job.catalog,
@@ -76,10 +76,11 @@ def advise(
         json=json,
         verify=verify,
         measure=measure,
-        fail_on=fail_on.value if fail_on else None,
+        fail_on=fail_on is not None,
         baseline=baseline,
         new_baseline=new_baseline,
     )
+    advise_job.run()
 
 
 @with_job_options("query", "sql")

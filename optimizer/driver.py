@@ -6,7 +6,7 @@ the step.  Around every batch it stops at a fixed point, and raises an error for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -17,7 +17,7 @@ from dovetail.planner.catalog import Catalog
 from dovetail.planner.deadline import check_deadline
 from dovetail.planner.errors import Place, QueryError, Refused, RuleError
 from dovetail.planner.explain.printer import show_steps, show_tree
-from dovetail.planner.explain.records import Choice, CostNote
+from dovetail.planner.explain.records import Choice, CostNote, Declined
 from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement
 from dovetail.planner.logical.alternatives import Alternatives
 from dovetail.planner.logical.base import expressions
@@ -45,46 +45,6 @@ class Outcome:
     reserved_names: frozenset[str] = frozenset()  # names that the rewriting must not add
 
 
-def drive(
-    plan: Logical,
-    catalog: Catalog,
-    options: Options,
-    stop_after: Stage = "lower",
-    streams: int = 0,
-    batches: tuple[Batch, ...] = BATCHES,
-    text: str = "",
-) -> Outcome:
-    """Run the batches on the plan of a ``text``, up to the stage ``stop_after``; the text reads ``streams`` streams.
-
-    Raises ``RuleError`` if a rule changes the output of a node, if a batch repeats a plan, or if a rule fails; the
-    message contains the trace.
-    """
-    driver = _Driver(catalog, options, streams)
-    driver.context.generic_plan = options.generic_plan or streams > 0 or _is_kept(plan)
-    driver.context.words = find_generated_names(text)
-    logical, physical = plan, None
-    for batch in batches:
-        if STAGES.index(batch.name) > STAGES.index(stop_after):
-            break
-        if batch.name == "lower":
-            physical = driver.lower(plan, batch)
-        else:
-            plan = driver.transform(plan, batch)
-    recognizing = {rule.name for batch in batches if batch.name == "recognize" for rule in batch.rules}
-    driver.trace.declined = tuple(
-        one
-        for one in driver.context.declined
-        if one.rule not in recognizing or one.rule in driver.replaced.get(one.place, recognizing)
-    )
-    driver.trace.warnings = tuple(driver.context.warnings)
-    reserved_names = (
-        driver.reserved_names(physical)
-        if physical is not None and any(n.rewritten for n in physical.walk())
-        else frozenset()
-    )
-    return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.decisions), reserved_names)
-
-
 def _is_kept(plan: Logical) -> bool:
     """Whether Spark keeps the query of a statement, and may run it over other rows later."""
     return isinstance(plan, Statement) and (plan.is_view or plan.is_cache)
@@ -96,16 +56,49 @@ def _open_places(plan: Node) -> set[Place]:
     return {scalar.place for node in nodes for scalar in expressions(node) if scalar.place}
 
 
-class _Driver:
-    def __init__(self, catalog: Catalog, options: Options, streams: int):
+class Driver:
+    """Applies batches of rules to a plan over a catalog; the text of the plan reads so many ``streams``."""
+
+    def __init__(self, catalog: Catalog, options: Options, streams: int = 0, batches: tuple[Batch, ...] = BATCHES):
         self.options = options
         self.streams = streams
+        self.batches = batches
         self.trace = Trace()
         self.context = Context(catalog, options, options.force)
         self._rules_by_class: dict[tuple[Batch, type[Node]], list[Rule]] = {}
         self._prepared: Logical | None = None  # the plan whose names the context has
         # Places in blocks that were replaced, each with the rules whose reasons still count there.
         self.replaced: dict[Place | None, set[str]] = {}
+
+    def drive(self, plan: Logical, stop_after: Stage = "lower", text: str = "") -> Outcome:
+        """Run the batches on the plan of a ``text``, up to the stage ``stop_after``.
+
+        Raises ``RuleError`` if a rule changes the output of a node, if a batch repeats a plan, or if a rule fails; the
+        message contains the trace.
+        """
+        ctx = self.context
+        ctx.generic_plan = self.options.generic_plan or self.streams > 0 or _is_kept(plan)
+        ctx.words = find_generated_names(text)
+        logical, physical = plan, None
+        for batch in self.batches:
+            if STAGES.index(batch.name) > STAGES.index(stop_after):
+                break
+            if batch.name == "lower":
+                physical = self.lower(plan, batch)
+            else:
+                plan = self.transform(plan, batch)
+        self.trace.declined = tuple(self._declined())
+        self.trace.warnings = tuple(ctx.warnings)
+        is_rewritten = physical is not None and any(n.rewritten for n in physical.walk())
+        reserved_names = self.reserved_names(physical) if physical and is_rewritten else frozenset()
+        return Outcome(logical, plan, physical, self.trace, tuple(ctx.decisions), reserved_names)
+
+    def _declined(self) -> Iterator[Declined]:
+        """The reasons that count: not those of recognizing rules in blocks that other rules have replaced."""
+        recognizing = {rule.name for batch in self.batches if batch.name == "recognize" for rule in batch.rules}
+        for one in self.context.declined:
+            if one.rule not in recognizing or one.rule in self.replaced.get(one.place, recognizing):
+                yield one
 
     def transform(self, plan: Logical, batch: Batch) -> Logical:
         """Apply a batch bottom-up, once or to a fixed point."""

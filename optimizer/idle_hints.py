@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from dovetail.planner.errors import Place, a
 from dovetail.planner.hints.blocks import RANGE_JOIN, Hint, SideHint, hints_in, read_hints
@@ -11,6 +12,7 @@ from dovetail.planner.physical.base import Physical
 from dovetail.planner.physical.key_join import KeyJoin
 from dovetail.planner.tree import Node, unwrap
 
+T = TypeVar("T")
 _BUILT: dict[tuple[str, str], frozenset[JoinKind]] = {
     ("BROADCAST", "left"): frozenset({"inner", "cross", "right"}),
     ("BROADCAST", "right"): frozenset({"inner", "cross", "left", "semi", "anti"}),
@@ -30,12 +32,12 @@ def idle_hints(
     ``runs``: the plan of the rewriting, None if the original text runs.  ``declined``: the reason why a rule declined,
     by place.
     """
-    joins = [n for n in _nodes(optimized) if isinstance(n, BandJoin)]
-    read = {h.text for n in _nodes(logical) if isinstance(n, Project) for h in read_hints(n.hint)}
-    plain = {_places(join) for n in _nodes(runs) if isinstance(join := unwrap(n), Join)}
+    joins = list(_nodes(optimized, BandJoin))
+    read = {h.text for project in _nodes(logical, Project) for h in read_hints(project.hint)}
+    plain = {_places(join) for node in _nodes(runs, Node) if isinstance(join := unwrap(node), Join)}
     for hint in (h for h in hints_in(text) if h.name == RANGE_JOIN):
         hinted = [j for j in joins if j.bin_width is not None and j.hints[0].hint.text == hint.text]
-        because = next(filter(None, (declined.get(j.band.conjuncts[0].place) for j in hinted)), "")
+        because = next((declined[p] for j in hinted if (p := j.band.conjuncts[0].place) in declined), "")
         if runs is None:
             yield hint, because or "Spark runs the statement as written"
         elif hint.text not in read:
@@ -51,7 +53,7 @@ def _places(join: Join | BandJoin | KeyJoin) -> tuple[tuple[str, Place | None], 
 
 
 def _idle_side_hints(joins: list[BandJoin], runs: Physical | None) -> Iterator[tuple[Hint, str]]:
-    simple = {_places(n) for n in _nodes(runs) if isinstance(n, KeyJoin) and not n.matched}
+    simple = {_places(join) for join in _nodes(runs, KeyJoin) if not join.matched}
     for join in joins:
         for side_hint in join.hints:
             if _places(join) in simple and not _is_possible(side_hint, join.kind):
@@ -64,6 +66,5 @@ def _is_possible(hint: SideHint, kind: JoinKind) -> bool:
     return kinds is None or kind in kinds
 
 
-def _nodes(plan: Node | None) -> Iterator[Node]:
-    if plan is not None:
-        yield from plan.walk()
+def _nodes(plan: Node | None, kind: type[T]) -> Iterator[T]:
+    return (node for node in plan.walk() if isinstance(node, kind)) if plan else iter(())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from dovetail.optimizer.driver import STAGES, Outcome, Stage, drive
+from dovetail.optimizer.driver import STAGES, Driver, Outcome, Stage
 from dovetail.optimizer.lookups import (
     LookupReference,
     apply_strict_hints,
@@ -173,7 +173,7 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
     timings["parse"] = perf_counter() - start
     declined = [Declined("from_sql", n.reason, n.place) for n in notes]
     try:
-        outcome = drive(logical, catalog, options, stop_after, streams, text=text)
+        outcome = Driver(catalog, options, streams).drive(logical, stop_after, text)
     except QueryError as error:
         timings["total"] = perf_counter() - start
         return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings, error=error)

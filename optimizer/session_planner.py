@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,17 @@ _UNLIMITED = 86_400.0  # with strict, the speed of a machine decides nothing
 _FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
 
 
+@dataclass(frozen=True)
+class _Request:
+    """A statement to plan.  ``over_views``: its DataFrames are temporary views, so that its plan is not cached."""
+
+    text: str
+    args: Any = None
+    stop_after: Stage = "lower"
+    runs_later: bool = False
+    over_views: bool = False
+
+
 class SessionPlanner:
     """Plans statements on a session, with the user's options and declarations."""
 
@@ -65,7 +76,7 @@ class SessionPlanner:
         if frames:
             return self.statements.decide(self._plan_over_frames(text, args, frames, stop_after, runs_later=True))
         return self.statements.decide(
-            self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True))
+            self._guard(text, args, lambda: self._plan(_Request(text, args, stop_after, runs_later=True)))
         )
 
     def plan_to_run(
@@ -77,7 +88,7 @@ class SessionPlanner:
         plan = (
             self._plan_over_frames(text, args, frames, "lower", runs_later=False)
             if frames
-            else self._guard(text, args, lambda: self._plan(text, args, "lower"))
+            else self._guard(text, args, lambda: self._plan(_Request(text, args)))
         )
         return self.statements.decide(plan, required=required)
 
@@ -95,7 +106,7 @@ class SessionPlanner:
 
     def plan_part(self, text: str, args: Any = None) -> Plan:
         """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""
-        return self._guard(text, args, lambda: self._plan(text, args, "lower"))
+        return self._guard(text, args, lambda: self._plan(_Request(text, args)))
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
@@ -134,7 +145,7 @@ class SessionPlanner:
             for written in part.ways():
                 named = written.statement
                 with named.views():
-                    plan = self._plan(named.text, None, stop_after, may_cache=False)
+                    plan = self._plan(_Request(named.text, None, stop_after, over_views=True))
                     reason = written.find_difference() if plan.rewritten else plan.rejection
                 plan = replace(plan, named=named, frame=None, above=part.put_above if part.above else None)
                 if plan.rewritten and not reason:
@@ -159,7 +170,7 @@ class SessionPlanner:
         def plan_over_views() -> Plan:
             named = name_frames(self.session, text, frames)
             with named.views():
-                plan = self._plan(named.text, args, stop_after, may_cache=False, checks=runs_later)
+                plan = self._plan(_Request(named.text, args, stop_after, runs_later, over_views=True))
             current = None
             if runs_later and plan.rewritten:  # the views are gone by then
                 current = partial(self._plan_frames_again, text=text, frames=frames)
@@ -209,56 +220,56 @@ class SessionPlanner:
             timings = {"total": perf_counter() - start}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
-    def _plan(
-        self,
-        text: str,
-        args: Any,
-        stop_after: Stage,
-        *,
-        runs_later: bool = False,
-        may_cache: bool = True,
-        checks: bool = False,
-    ) -> Plan:
+    def _plan(self, request: _Request) -> Plan:
         """Take a plan from the cache, or make one.
 
         A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.  A plan that runs
-        later, or with ``checks``, has the error of Spark's analysis.
+        later has the error of Spark's analysis.
         """
         start = perf_counter()
-        numbered, arguments = name_parameters(text, args)
-        catalog, declared = self.make_catalog(arguments), self.declarations.copy()
-        is_cacheable = may_cache and stop_after == "lower" and not self.declarations.tables
-        snapshot: Snapshot | None = None
-        known = is_cacheable and self._plans.find(numbered, self.options, catalog, declared, runs_later=runs_later)
-        if known:
-            plan, snapshot = known
-            timings: dict[str, float] = {}
-        else:
-            plan = self._make_plan(numbered, stop_after, catalog)
-            timings = plan.timings
-            should_cache = (
-                is_cacheable
-                and (plan.rewritten or numbered == text)
-                and is_worth_caching(plan, perf_counter() - start)
-                and (self._plans.note_planned(numbered, self.options) or (runs_later and plan.rewritten))
-            )
-            if should_cache or (runs_later and plan.rewritten):
-                snapshot = take_snapshot(plan, catalog, declared)
-            if should_cache:
-                self._plans.add(numbered, self.options, plan, snapshot)
-            if should_cache and not plan.rewritten and isinstance(found := catalog.analyze(numbered), tuple):
-                plan = replace(plan, frame=found[0])
-        if (runs_later or checks) and not plan.rewritten and not plan.stopped:
+        numbered, arguments = name_parameters(request.text, request.args)
+        catalog = self.make_catalog(arguments)
+        plan, snapshot = self._find_or_make(replace(request, text=numbered), catalog, is_named=numbered != request.text)
+        if request.runs_later and not plan.rewritten and not plan.stopped:
             plan = replace(plan, rejection=_rejection(numbered, catalog))
-        timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
-        given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
-        given["requests"] = catalog.requests
-        plan = replace(plan, arguments=arguments if plan.rewritten else args, **given)
-        if not runs_later:
-            return plan
-        return replace(
-            plan, frame=None, current=partial(self._plan_current, snapshot=snapshot) if plan.rewritten else None
+        plan = replace(
+            plan,
+            text=request.text,
+            given=request.args,
+            arguments=arguments if plan.rewritten else request.args,
+            session=self.session,
+            timings={**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start},
+            requests=catalog.requests,
         )
+        if not request.runs_later or request.over_views:
+            return plan
+        current = partial(self._plan_current, snapshot=snapshot) if plan.rewritten else None
+        return replace(plan, frame=None, current=current)
+
+    def _find_or_make(
+        self, request: _Request, catalog: SparkCatalog, *, is_named: bool
+    ) -> tuple[Plan, Snapshot | None]:
+        """The cached plan of a statement, or a new one, with its snapshot; ``is_named``: its parameters got names."""
+        text, runs_later, start = request.text, request.runs_later and not request.over_views, perf_counter()
+        declared = self.declarations.copy()
+        is_cacheable = not request.over_views and request.stop_after == "lower" and not self.declarations.tables
+        if is_cacheable and (known := self._plans.find(text, self.options, catalog, declared, runs_later=runs_later)):
+            plan, snapshot = known
+            return replace(plan, timings={}), snapshot
+        plan, taken = self._make_plan(text, request.stop_after, catalog), None
+        should_cache = (
+            is_cacheable
+            and (plan.rewritten or not is_named)
+            and is_worth_caching(plan, perf_counter() - start)
+            and (self._plans.note_planned(text, self.options) or (runs_later and plan.rewritten))
+        )
+        if should_cache or (runs_later and plan.rewritten):
+            taken = take_snapshot(plan, catalog, declared)
+        if should_cache:
+            self._plans.add(text, self.options, plan, taken)
+            if not plan.rewritten and isinstance(found := catalog.analyze(text), tuple):
+                plan = replace(plan, frame=found[0])
+        return plan, taken
 
     def _plan_current(self, plan: Plan, snapshot: Snapshot | None) -> Plan:
         """Return the plan if its snapshot is unchanged, else plan the statement again; the result runs right away."""
@@ -268,7 +279,7 @@ class SessionPlanner:
                 frame = snapshot.unchanged(self.make_catalog(plan.arguments), self.declarations.copy())
                 if frame is not None:
                     return replace(plan, frame=frame if snapshot.runs else None)
-            return self._plan(plan.text, plan.given, "lower")
+            return self._plan(_Request(plan.text, plan.given))
 
         return self._guard(plan.text, plan.given, plan_current)
 

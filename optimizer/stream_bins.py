@@ -7,7 +7,7 @@ With one, bins add copies of rows to Spark's state, so they are used only if the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.state.pinned import Pinned, check_pinned, read_pinned, write_pinned
@@ -20,9 +20,9 @@ from dovetail.planner.logical import BandJoin, Cte, Logical, Scan
 from dovetail.planner.physical.key_join import KeyJoin
 from dovetail.planner.state.fingerprint import Given
 from dovetail.planner.state.spec import MEANING, described_settings
-from dovetail.planner.state.stream import Stream
 from dovetail.rules.band_join.keys import has_keys_of_both_sides
 from dovetail.rules.context import Context
+from dovetail.rules.stream.relations import Find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +32,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("dovetail.stream")
 
 
-def plan_stream_bins(
-    text: str,
-    catalog: Catalog,
-    options: Any,
-    find: Callable[[tuple[str, ...]], Stream | None],
-    *,
-    requested: bool | None,
-) -> Plan | None:
+def plan_stream_bins(text: str, catalog: Catalog, options: Any, find: Find, *, requested: bool | None) -> Plan | None:
     """Plan a query with bins in its joins of streams; None if it has no such join, or if Spark needs no bins.
 
     ``find`` returns the stream behind a name.  ``requested``: use bins even if Spark could run the query without them.
@@ -50,19 +43,19 @@ def plan_stream_bins(
     if not any(isinstance(node, KeyJoin) for node in plan.physical.walk()):
         return None
     definitions = {node.key: node for node in plan.optimized.walk() if isinstance(node, Cte)}
-
-    def reads_stream(relation: Logical) -> bool:
-        """Whether a relation reads a stream."""
-        for scan in (node for node in relation.walk() if isinstance(node, Scan)):
-            if reads_stream(definitions[scan.cte].query) if scan.cte else find(scan.name) is not None:
-                return True
-        return False
-
     ctx = Context(catalog, options, options.force, definitions)
-    joins = [
-        j for j in plan.optimized.walk() if isinstance(j, BandJoin) and reads_stream(j.left) and reads_stream(j.right)
-    ]
+    joins = _joins_of_streams(plan.optimized, definitions, find)
     return plan if any(requested or not has_keys_of_both_sides(join, ctx) for join in joins) else None
+
+
+def _joins_of_streams(plan: Logical, definitions: Mapping[str, Cte], find: Find) -> Iterator[BandJoin]:
+    def reads_stream(relation: Logical) -> bool:
+        scans = (node for node in relation.walk() if isinstance(node, Scan))
+        return any(reads_stream(definitions[s.cte].query) if s.cte else find(s.name) is not None for s in scans)
+
+    for join in plan.walk():
+        if isinstance(join, BandJoin) and reads_stream(join.left) and reads_stream(join.right):
+            yield join
 
 
 def pinned_statement(

@@ -28,20 +28,24 @@ def project_items(node: RelationNode, scope: Scope, columns: Columns) -> list[It
             return _with_columns(same, operator.aliases, writer)
         case "with_columns_renamed":
             check_fields(operator, "withColumnsRenamed", "input", "renames")
-            for rename in operator.renames:
-                old, new = scope.fold(rename.col_name), rename.new_col_name
-                same = [Item(i.tree, new) if scope.fold(i.name or "") == old else i for i in same]
-            return same
+            return _renamed(same, operator.renames, scope)
         case "drop":
             check_fields(operator, "drop", "input", "columns", "column_names")
-            dropped = {a.id for name in operator.column_names for a in scope.named(name)}
-            for message in operator.columns:
-                dropped |= {item.attribute.id for item in writer.items(message) if item.attribute}
+            named = [a for name in operator.column_names for a in scope.named(name)]
+            others = [item.attribute for message in operator.columns for item in writer.items(message)]
+            dropped = {a.id for a in (*named, *others) if a}
             return [item for item in same if item.attribute and item.attribute.id not in dropped]
     check_fields(operator, "toDF", "input", "column_names")
     if len(operator.column_names) != len(same):
         raise Refused("toDF() has another number of columns")
     return [Item(item.tree, name) for item, name in zip(same, operator.column_names, strict=True)]
+
+
+def _renamed(items: list[Item], renames: Sequence[Any], scope: Scope) -> list[Item]:
+    for rename in renames:
+        old, new = scope.fold(rename.col_name), rename.new_col_name
+        items = [Item(i.tree, new) if scope.fold(i.name or "") == old else i for i in items]
+    return items
 
 
 def _with_columns(same: Sequence[Item], aliases: Sequence[Any], writer: ProtoExpressionWriter) -> list[Item]:

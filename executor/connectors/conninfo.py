@@ -84,26 +84,23 @@ def _parse_uri(rest: str) -> dict[str, str]:
     """Parse the part after ``postgresql://``, with libpq's order of delimiters."""
     if any(space in rest for space in _SPACE):
         raise Malformed("it has a space; write it as %20")
-    found: dict[str, str] = {}
-    before = re.match(r"[^@/]*@", rest)
-    if before:
-        user, colon, password = before[0][:-1].partition(":")
-        if user:
-            found["user"] = _decode(user)
-        if colon and password:
-            found["password"] = _decode(password)
+    user = password = database = ""
+    if before := re.match(r"[^@/]*@", rest):
+        user, _, password = before[0][:-1].partition(":")
         rest = rest[before.end() :]
-    where, slash, behind = _split(rest, "/?")
-    hosts = [_parse_host(one) for one in where.split(",")] if where else []
-    for name, values in (("host", [h for h, _ in hosts]), ("port", [p for _, p in hosts])):
-        if joined := ",".join(values):
-            found[name] = joined
-    query = behind if slash == "?" else ""
+    where, slash, query = _split(rest, "/?")
     if slash == "/":
-        database, mark, query = _split(behind, "?")
-        if database:
-            found["dbname"] = _decode(database)
-        query = query if mark else ""
+        database, _, query = _split(query, "?")
+    hosts = [_parse_host(one) for one in where.split(",")] if where else []
+    host, port = (",".join(values) for values in zip(*hosts, strict=True)) if hosts else ("", "")
+    parts = {"user": _decode(user), "password": _decode(password), "host": host, "port": port}
+    found = {name: value for name, value in {**parts, "dbname": _decode(database)}.items() if value}
+    return found | _parse_parameters(query)
+
+
+def _parse_parameters(query: str) -> dict[str, str]:
+    """Parse what follows the question mark."""
+    found: dict[str, str] = {}
     for pair in query.split("&") if query else ():
         name, equals, value = pair.partition("=")
         if not equals or "=" in value:

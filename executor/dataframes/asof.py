@@ -31,7 +31,8 @@ _BACKWARD, _FORWARD = "b", "f"
 class AsofJoin:
     """Which rows are joined: names of columns, and arguments as ``Optimizer.join_asof`` has them.
 
-    ``by``: pairs of a left and a right column that are equal.
+    ``by``: pairs of a left and a right column that are equal.  Raises ``QueryError`` for a ``direction`` or ``how``
+    that does not exist.
     """
 
     left_on: str
@@ -43,30 +44,30 @@ class AsofJoin:
     how: Literal["left", "inner"] = "left"
     suffix: str = "_right"
 
+    def __post_init__(self) -> None:
+        if self.direction not in ("backward", "forward", "nearest"):
+            raise QueryError(f"direction is 'backward', 'forward' or 'nearest', not {self.direction!r}")
+        if self.how not in ("left", "inner"):
+            raise QueryError(f"how is 'left' or 'inner', not {self.how!r}")
 
-def asof_join(
-    on: tuple[str | None, str | None, str | None],
-    by: tuple[str | Sequence[str], str | Sequence[str], str | Sequence[str]],
-    direction: Direction,
-    tolerance: timedelta | float | Decimal | None,
-    exact: bool,
-    how: Literal["left", "inner"],
-    suffix: str,
-) -> AsofJoin:
-    """Read the arguments: ``on`` and ``by`` for both sides, the left, and the right.  Raises ``QueryError``."""
-    both, *each = ([one] if isinstance(one, str) else list(one or ()) for one in by)
-    left_by, right_by = ([*both, *own] for own in each)
-    if len(left_by) != len(right_by):
-        raise QueryError(f"left_by has {len(left_by)} columns, and right_by has {len(right_by)}")
-    left_on, right_on = on[1] or on[0], on[2] or on[0]
-    if left_on is None or right_on is None or (on[0] is not None and (on[1] or on[2])):
+
+def compared_columns(on: str | None, left_on: str | None, right_on: str | None) -> tuple[str, str]:
+    """The columns of both sides that are compared.  Raises ``QueryError``."""
+    left, right = left_on or on, right_on or on
+    if left is None or right is None or (on is not None and (left_on or right_on)):
         raise QueryError("join_asof takes either on, or left_on and right_on")
-    if direction not in ("backward", "forward", "nearest"):
-        raise QueryError(f"direction is 'backward', 'forward' or 'nearest', not {direction!r}")
-    if how not in ("left", "inner"):
-        raise QueryError(f"how is 'left' or 'inner', not {how!r}")
-    by_pairs = tuple(zip(left_by, right_by, strict=True))
-    return AsofJoin(left_on, right_on, by_pairs, direction, tolerance, exact, how, suffix)
+    return left, right
+
+
+def equal_columns(
+    by: str | Sequence[str], left_by: str | Sequence[str], right_by: str | Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Pairs of columns that are equal.  Raises ``QueryError``."""
+    both, left, right = ([one] if isinstance(one, str) else list(one or ()) for one in (by, left_by, right_by))
+    left, right = [*both, *left], [*both, *right]
+    if len(left) != len(right):
+        raise QueryError(f"left_by has {len(left)} columns, and right_by has {len(right)}")
+    return tuple(zip(left, right, strict=True))
 
 
 def asof_statement(left: StructType, right: StructType, join: AsofJoin, *, case_sensitive: bool) -> str:

@@ -193,10 +193,11 @@ class PlanWriter:
         if node.name == "Aggregate" and (self.groups or self.shape.is_read_again(node)):
             with suppress(Refused):
                 return self._grouped(node, alias)
-        inner, below = _named(node.child, alias) if node.name == "Filter" else (alias, node)
-        if filters and below is not node and not below.children and self.shape.reads_a_table_again:
-            rows = self._scan(below, inner)
-            return replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns))
+        if filters and node.name == "Filter" and self.shape.reads_a_table_again:
+            inner, below = _named(node.child, alias)
+            if not below.children:
+                rows = self._scan(below, inner)
+                return replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns))
         return self._scan(node, alias)
 
     def _grouped(self, node: PlanNode, alias: str) -> Rows:

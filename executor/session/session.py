@@ -50,7 +50,10 @@ def local_session(
         return
     with tempfile.TemporaryDirectory(prefix="dovetail-", ignore_cleanup_errors=True) as scratch:
         with _redirect_stderr() as log, _defer_interrupts() as interrupts:
-            session = _start(app, master, remote, memory, settings, Path(scratch), log)
+            builder = SparkSession.builder.appName(app)
+            builder = builder.remote(remote) if remote else builder.master(master)
+            chosen = _chosen_settings(remote or master, memory, Path(scratch))
+            session = _start(builder, chosen | dict(settings), log)
         try:
             if interrupts:
                 raise KeyboardInterrupt
@@ -87,25 +90,19 @@ def cores(master: str) -> int | None:
     return (os.cpu_count() or 1) if threads == "*" else int(threads or 1)
 
 
-def _start(
-    app: str,
-    master: str,
-    remote: str | None,
-    memory: int | None,
-    settings: Mapping[str, str],
-    scratch: Path,
-    log: IO[bytes],
-) -> SparkSession:
-    chosen: dict[str, str] = {}
-    if (remote or master).startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        theirs = _user_settings()
-        ours = _quiet_settings(scratch) | _size_settings(remote or master, memory)
-        chosen = {name: value for name, value in ours.items() if name not in theirs}
-    builder = SparkSession.builder.appName(app)
-    builder = builder.remote(remote) if remote else builder.master(master)
-    for name, value in (chosen | dict(settings)).items():
+def _chosen_settings(target: str, memory: int | None, scratch: Path) -> dict[str, str]:
+    """The settings of a session on this machine that the user's configuration leaves open; none elsewhere."""
+    if not target.startswith("local"):
+        return {}
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    theirs = _user_settings()
+    ours = _quiet_settings(scratch) | _size_settings(target, memory)
+    return {name: value for name, value in ours.items() if name not in theirs}
+
+
+def _start(builder: SparkSession.Builder, settings: Mapping[str, str], log: IO[bytes]) -> SparkSession:
+    for name, value in settings.items():
         builder = builder.config(name, value)
     try:
         with warnings.catch_warnings():

@@ -14,7 +14,7 @@ from dovetail.optimizer.advise.variables import assignment, check_template, subs
 from dovetail.optimizer.advise.workload import WorkloadStatement
 from dovetail.optimizer.plan import Plan
 from dovetail.planner.errors import QueryError, Unsupported
-from dovetail.planner.explain.records import Choice
+from dovetail.planner.explain.records import Choice, Declined
 from dovetail.planner.expr.tokens import tokenize
 
 _COMMANDS = frozenset(
@@ -73,58 +73,58 @@ def _advise(
 ) -> StatementAdvice:
     plan = planner.plan(statement.text)
     if plan.logical is None:
-        reason = plan.declined[0]
-        if (word := _first_word(statement.text)) in _CHANGES:
-            return replace(_problem(statement, reason.reason), status="not read")
-        if word in _COMMANDS:
-            return StatementAdvice(statement.file, statement.start, "not a query", text=statement.text)
-        if reason.rule == "switch":
-            off = DeclinedFinding(statement.place(reason.place), reason.rule, reason.reason, reason.code, "")
-            return replace(_problem(statement, ""), status="declined", declined=(off,))
-        return _problem(statement, f"The statement cannot be read: {reason.reason}", QueryError("", reason.place))
+        return _unread(statement, plan.declined[0])
     if name := statement.creates or created_name(plan):
         planner.add_relation(name, plan)
     loops = _loops(statement, planner, plan)
-    is_or = any(has_or(loop.condition) for loop in loops if not loop.removed)  # another bound would not help
-    declined = tuple(
-        DeclinedFinding(
-            statement.place(d.place),
-            d.rule,
-            d.reason,
-            d.code,
-            "" if is_or and d.code == "one_sided" else remedy_of(d.code),
-        )
-        for d in plan.declined
-        if d.code != "equality_join"  # which is no advice
-    )
+    declined = _declined(statement, plan, loops)
     reasons = {d.place: d for d in declined if d.remedy}
     loops = tuple(_with_reason(loop, reasons.get(loop.place)) for loop in loops)
-    status: Status = "unchanged"
-    if plan.rewritten:
-        status = "rewritten"
-    elif loops or declined:
-        status = "nested loop" if loops else "declined"
-    choices = tuple(decision for decision in plan.decisions if isinstance(decision, Choice))
-    rules, choices = (plan.rules, choices) if plan.rewritten else ((), ())
+    status: Status = "nested loop" if loops else "declined" if declined else "unchanged"
     advice = StatementAdvice(
         statement.file,
         statement.start,
         status,
-        rules,
-        choices,
-        loops,
-        declined,
+        loops=loops,
+        declined=declined,
         text=statement.text,
         start=statement.start,
         rewriting=plan.rewriting or "",
     )
-    if not (verify and plan.rewritten):
+    if not plan.rewritten:
+        return advice
+    choices = tuple(decision for decision in plan.decisions if isinstance(decision, Choice))
+    advice = replace(advice, status="rewritten", rules=plan.rules, choices=choices)
+    if not verify:
         return advice
     try:
         found = planner.verify(statement.text)
     except Exception as error:  # noqa: BLE001 - it concerns one statement of many
         return replace(advice, verified=f"not verified: {describe_error(error)}")
     return replace(advice, verified=str(found), same=found.same, runs=found.runs)
+
+
+def _unread(statement: WorkloadStatement, reason: Declined) -> StatementAdvice:
+    """The advice on a statement without a plan: a command, one that a switch excludes, or one that cannot be read."""
+    if (word := _first_word(statement.text)) in _CHANGES:
+        return replace(_problem(statement, reason.reason), status="not read")
+    if word in _COMMANDS:
+        return StatementAdvice(statement.file, statement.start, "not a query", text=statement.text)
+    if reason.rule == "switch":
+        off = DeclinedFinding(statement.place(reason.place), reason.rule, reason.reason, reason.code, "")
+        return replace(_problem(statement, ""), status="declined", declined=(off,))
+    return _problem(statement, f"The statement cannot be read: {reason.reason}", QueryError("", reason.place))
+
+
+def _declined(statement: WorkloadStatement, plan: Plan, loops: tuple[LoopFinding, ...]) -> tuple[DeclinedFinding, ...]:
+    """The reasons of the rules, with remedies; that a join has equalities is no advice."""
+    is_or = any(has_or(loop.condition) for loop in loops if not loop.removed)  # another bound would not help
+    codes = [(d, "" if is_or and d.code == "one_sided" else remedy_of(d.code)) for d in plan.declined]
+    return tuple(
+        DeclinedFinding(statement.place(d.place), d.rule, d.reason, d.code, remedy)
+        for d, remedy in codes
+        if d.code != "equality_join"
+    )
 
 
 def _loops(statement: WorkloadStatement, planner: WorkloadPlanner, plan: Plan) -> tuple[LoopFinding, ...]:

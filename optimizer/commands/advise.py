@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from rich import box
 from rich.table import Table
@@ -24,55 +25,54 @@ from dovetail.planner.explain.html.page import check_jinja
 _STYLES = {"rewritten": "green", "nested loop": "yellow", "problem": "red"}
 
 
-def run_advise(
-    path: str,
-    job: Job,
-    catalog: str | None,
-    *,
-    html: str | None,
-    json: bool,
-    verify: bool,
-    measure: bool,
-    fail_on: str | None,
-    baseline: str | None,
-    new_baseline: str | None,
-) -> None:
-    """Plan the workload, print the report, write its files; raise ``CommandFailed`` for what ``fail_on`` names."""
-    statements = read_workload(path)
-    known = read_baseline(baseline) if baseline is not None else None
-    if html is not None:
-        check_jinja()
-    report = _planned(statements, job, catalog, verify=verify, measure=measure)
-    if json:
-        terminal.print_json(report.to_json())
-    else:
-        _print(report)
-    if html is not None:
-        write_text("--html", html, render_report(report))
-    if new_baseline is not None:
-        write_text("--write-baseline", new_baseline, format_baseline(report))
-    if different := [s for s in report.statements if s.same is False]:
-        raise CommandFailed(f"{different[0].where}: the rewriting returns other rows; please report it", Exit.FAILED)
-    if fail_on and (found := new_loops(report, known or Counter())):
-        raise CommandFailed(_describe_new(found, has_baseline=known is not None), Exit.FAILED)
+@dataclass(frozen=True)
+class AdviseJob:
+    """A workload, what to find out about it, and where the results go; ``fail_on`` ends with code 1."""
 
+    path: str
+    job: Job
+    catalog: str | None
+    html: str | None
+    json: bool
+    verify: bool
+    measure: bool
+    fail_on: bool
+    baseline: str | None
+    new_baseline: str | None
 
-def _planned(
-    statements: tuple[WorkloadStatement, ...], job: Job, catalog: str | None, *, verify: bool, measure: bool
-) -> Report:
-    if is_offline(job) and not verify:
-        return _advised(statements, offline_planner(job, catalog or ""), job, verify=False)
-    from dovetail.optimizer.commands.work import optimizer_for
+    def run(self) -> None:
+        """Plan the workload, print the report, write its files; raise ``CommandFailed`` for what ``fail_on`` names."""
+        statements = read_workload(self.path)
+        known = read_baseline(self.baseline) if self.baseline is not None else None
+        if self.html is not None:
+            check_jinja()
+        report = self._plan(statements)
+        if self.json:
+            terminal.print_json(report.to_json())
+        else:
+            _print(report)
+        if self.html is not None:
+            write_text("--html", self.html, render_report(report))
+        if self.new_baseline is not None:
+            write_text("--write-baseline", self.new_baseline, format_baseline(report))
+        if other := next((s for s in report.statements if s.same is False), None):
+            raise CommandFailed(f"{other.where}: the rewriting returns other rows; please report it", Exit.FAILED)
+        if self.fail_on and (found := new_loops(report, known or Counter())):
+            raise CommandFailed(_describe_new(found, has_baseline=known is not None), Exit.FAILED)
 
-    with optimizer_for(job) as opt:
-        return _advised(statements, SessionWorkloadPlanner(opt, measure=measure), job, verify=verify)
+    def _plan(self, statements: tuple[WorkloadStatement, ...]) -> Report:
+        if is_offline(self.job) and not self.verify:
+            return self._advise(statements, offline_planner(self.job, self.catalog or ""))
+        from dovetail.optimizer.commands.work import optimizer_for
 
+        with optimizer_for(self.job) as opt:
+            return self._advise(statements, SessionWorkloadPlanner(opt, measure=self.measure))
 
-def _advised(statements: tuple[WorkloadStatement, ...], planner: WorkloadPlanner, job: Job, *, verify: bool) -> Report:
-    with terminal.show_status("planning the statements"):
-        return advise(
-            statements, planner, lambda error: describe_failure(error)[0], verify=verify, variables=job.settings
-        )
+    def _advise(self, statements: tuple[WorkloadStatement, ...], planner: WorkloadPlanner) -> Report:
+        with terminal.show_status("planning the statements"):
+            return advise(
+                statements, planner, lambda e: describe_failure(e)[0], verify=self.verify, variables=self.job.settings
+            )
 
 
 def _describe_new(found: list[tuple[StatementAdvice, LoopFinding]], *, has_baseline: bool) -> str:

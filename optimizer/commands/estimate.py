@@ -30,14 +30,12 @@ def read_share(option: str, text: str) -> float:
         raise InputError(f"{option} {text} is no number; write it as 1% or 0.01") from None
 
 
-def run_estimate(job: Job, goal: Goal, seed: int | None, *, json: bool) -> None:
+def run_estimate(job: Job, goal: Goal, *, json: bool) -> None:
     """Show each answer in the place of the one before, at a terminal; the last one alone elsewhere."""
     goal.check()
     with optimizer_for(job) as opt:
         with terminal.show_status("reading the first rows"):
-            answers = opt.estimate(
-                job.text, error=goal.error, confidence=goal.confidence, seconds=goal.seconds, seed=seed
-            )
+            answers = opt.estimate(job.text, **goal._asdict())
             answer = next(answers)
         if not json and sys.stdout.isatty():
             with Live(_view(answer), console=terminal.stdout_console()) as live:

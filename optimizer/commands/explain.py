@@ -55,20 +55,12 @@ def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None
             )
     found = list(plan_job(job, catalog))
     failures = [error for error in found if isinstance(error, CommandFailed)]
-    plans = {number: plan for number, plan in enumerate(found, 1) if isinstance(plan, Plan)}
-    if mode == "json" and len(found) > 1:
-        records = [json.loads(p.explain("json")) if isinstance(p, Plan) else {"error": str(p)} for p in found]
-        explanation = json.dumps(records, indent=2, ensure_ascii=False)
-    else:
-        end = ";" if mode == "sql" and len(found) > 1 else ""
-        heads = {number: f"-- {heading(job, number)}\n" if len(found) > 1 else "" for number in plans}
-        texts = (f"{heads[number]}{plan.explain(mode)}{end}" for number, plan in plans.items())
-        explanation = "\n\n".join(texts)
+    explanation = _explain(job, found, mode)
     if out is None:
         typer.echo(explanation)
     else:
         Path(out).write_text(f"{explanation}\n", encoding="utf-8")
-    for plan in plans.values():
+    for plan in (plan for plan in found if isinstance(plan, Plan)):
         if mode == "sql":
             _warn_of_rejection(plan)
         if mode in ("cost", "sql"):  # the other modes include it
@@ -77,6 +69,18 @@ def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None
         print_error(str(error))
     if failures:
         raise failures[-1]
+
+
+def _explain(job: Job, found: list[Plan | CommandFailed], mode: Mode) -> str:
+    """The explanations of the plans, each below its heading if there are several; as one list in JSON."""
+    if len(found) > 1 and mode == "json":
+        records = [json.loads(p.explain("json")) if isinstance(p, Plan) else {"error": str(p)} for p in found]
+        return json.dumps(records, indent=2, ensure_ascii=False)
+    texts = {number: plan.explain(mode) for number, plan in enumerate(found, 1) if isinstance(plan, Plan)}
+    if len(found) > 1:
+        end = ";" if mode == "sql" else ""
+        texts = {number: f"-- {heading(job, number)}\n{text}{end}" for number, text in texts.items()}
+    return "\n\n".join(texts.values())
 
 
 def show_rewritings(job: Job, catalog: str | None) -> None:

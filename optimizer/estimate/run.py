@@ -41,11 +41,15 @@ _LAST = "A larger sample would save nothing, so the exact answer follows"
 
 
 class Goal(NamedTuple):
-    """When an estimate ends: at this relative error of all certified groups, or after so many seconds."""
+    """When an estimate ends: at this relative error of all certified groups, or after so many seconds.
+
+    ``seed`` repeats a sample; None draws one.
+    """
 
     error: float
     confidence: float
     seconds: float | None
+    seed: int | None = None
 
     def check(self) -> None:
         """Raise ``OptionError`` for values that no estimate can have."""
@@ -225,9 +229,7 @@ def _interval(column: EstimatedColumn, sample: ClusterSample, totals: list[float
     return sample.interval(value, error) if value else None
 
 
-def prepare_estimate(
-    planner: SessionPlanner, text: str, args: Any, frames: Mapping[str, Any], goal: Goal, seed: int | None
-) -> Estimate:
+def prepare_estimate(planner: SessionPlanner, text: str, args: Any, frames: Mapping[str, Any], goal: Goal) -> Estimate:
     """Analyze and read a statement.  Raises ``QueryError`` if it cannot be estimated, and what Spark raises."""
     from dovetail.executor.catalog.repeatable import is_deterministic
     from dovetail.executor.session.batch import run
@@ -262,5 +264,5 @@ def prepare_estimate(
                 )
         if isinstance(error := catalog.analyze(sample_statement(query, 0, CLUSTERS, 0)), str):
             raise QueryError(f"Spark cannot read a sample of this statement: {error}. Run it with opt.sql()")
-    chosen = SystemRandom().randrange(2**31) if seed is None else seed
+    chosen = SystemRandom().randrange(2**31) if goal.seed is None else goal.seed
     return Estimate(planner, numbered, arguments, named, query, frame.schema, goal, chosen)

@@ -95,16 +95,11 @@ class Resolver:
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
         if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
             return (*self.sources(node.left), *(Source((one.name,), one.columns) for one in node.nearest.right))
-        plan = unwrap(node)
-        if isinstance(plan, Relation) and plan.declared_columns is not None:
-            return tuple(Source(_one(alias), columns) for alias, columns in plan.declared_columns)
-        match plan:
-            case Scan():
-                return (self._scan(plan),)
-            case Derived():
-                return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
-            case Nested() if plan.alias:
-                return (Source((plan.alias,), None),)
+        match plan := unwrap(node):
+            case Nested() if not plan.alias:
+                return self.sources(plan.child)
+            case Relation():
+                return self._relation(plan)
             case Join() if plan.kind in ("semi", "anti"):
                 return self.sources(plan.left)
             case LateralView():
@@ -113,14 +108,25 @@ class Resolver:
             case Join() if isinstance(right := unwrap(plan.right), Opaque) and right.lateral:
                 left = self.sources(plan.left)
                 return (*left, self._generated(right, right.text, right.alias, right.renames, left))
+        return tuple(s for child in plan.children for s in self.sources(child))
+
+    def _relation(self, plan: Relation) -> tuple[Source, ...]:
+        if plan.declared_columns is not None:
+            return tuple(Source(_one(alias), columns) for alias, columns in plan.declared_columns)
+        columns: tuple[Column, ...] | None
+        match plan:
+            case Scan():
+                return (self._scan(plan),)
+            case Derived():
+                columns = _renamed(self._known(plan.query), plan.renames)
+            case Nested():
+                columns = None
             case Opaque() if plan.renames and not plan.lateral and plan.text.text.upper().startswith("VALUES"):
                 query = Project(plan, (Scalar("*"),))
-                found = tuple(self._deferred(query, n, Column(c)) for n, c in enumerate(plan.renames))
-                return (Source(_one(plan.alias), found),)
-            case Relation() if not isinstance(plan, Nested):
+                columns = tuple(self._deferred(query, n, Column(c)) for n, c in enumerate(plan.renames))
+            case _:
                 columns = tuple(Column(c) for c in plan.renames) or None
-                return (Source(_one(plan.alias), columns),)
-        return tuple(s for child in plan.children for s in self.sources(child))
+        return (Source(_one(plan.alias), columns),)
 
     def columns(self, query: Logical) -> tuple[Column, ...] | None:
         """Return the columns of a query by its text, or None if they are unknown."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
 from dovetail.planner.expr import sql
 from dovetail.planner.types.schema import INTEGRAL, SqlType, sql_type
 
+_Of = Callable[[exp.Expression], SqlType | None]
 _BIGINT, _INT, _DOUBLE = SqlType("bigint"), SqlType("int"), SqlType("double")
 _DAYS = SqlType("interval", text="interval day to second")
 _ALWAYS: dict[type[exp.Expression], SqlType] = {
@@ -47,58 +49,14 @@ def type_of(
     def of(inner: exp.Expression) -> SqlType | None:
         return type_of(inner, known, ntz=ntz)
 
-    found: SqlType | None = _ALWAYS.get(type(tree))
-    match tree:
-        case exp.Paren() | exp.Max() | exp.Min():
-            return of(tree.this)
-        case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
-            return _number(f"-{tree.this.name}")
-        case exp.Neg() | exp.Abs():  # of a text Spark makes a number first
-            found = inner if (inner := of(tree.this)) and (inner.numeric or inner.name == "interval") else None
-        case exp.Cast():  # TryCast too
-            found = cast_type(tree, ntz=ntz)
-        case exp.Literal():
-            found = SqlType("string") if tree.is_string else _number(tree.name)
-        case exp.Sum() | exp.Avg() if not isinstance(tree.this, exp.Distinct):
-            found = _aggregated(tree, of(tree.this))
-        case exp.Interval():
-            found = SqlType("interval")
-        case exp.DateDiff():
-            return _BIGINT if tree.args.get("unit") else _INT
-        case exp.TimestampAdd():
-            inner = of(tree.this)
-            found = inner and (inner if inner.name == "timestamp_ntz" else SqlType("timestamp"))
-        case exp.Coalesce() | exp.Greatest() | exp.Least():
-            found = common([of(e) for e in (tree.this, *tree.expressions)])
-        case exp.Nullif():
-            found = of(tree.this)
-        case exp.If():
-            found = common([of(e) for e in (tree.args["true"], tree.args.get("false") or tree.args["true"])])
-        case exp.Case():
-            branches = [b.args["true"] for b in tree.args["ifs"]]
-            found = common([of(e) for e in (*branches, tree.args.get("default") or branches[0])])
-        case exp.Add() | exp.SafeAdd() | exp.Sub() | exp.SafeSubtract():
-            found = _sum(tree, of)
-        case exp.Mul() | exp.SafeMultiply() | exp.Mod():
-            found = _plain(common([of(tree.this), of(tree.expression)]))
-        case exp.Div() | exp.SafeDivide():
-            both = common([of(tree.this), of(tree.expression)])
-            found = _DOUBLE if both and (both.integral or both.name == "double") else None
-        case exp.Ceil() | exp.Floor():
-            inner = of(tree.this)
-            whole = inner and (inner.integral or inner.approximate) and not tree.args.get("decimals")
-            found = _BIGINT if whole else None
-        case exp.Round():
-            found = _plain(of(tree.this))
-        case exp.DPipe():
-            found = _text([tree.this, tree.expression], of)
-        case exp.Upper() | exp.Lower():
-            found = _text([tree.this], of)
-        case exp.Explode():
-            inner = of(tree.this)
-            found = inner.elements[0] if inner and inner.name == "array" else None
-        case exp.Anonymous() if isinstance(tree.this, str):
-            found = _called(tree.this.lower(), tree.expressions, of)
+    if isinstance(tree, exp.Paren | exp.Max | exp.Min):
+        return of(tree.this)
+    if isinstance(tree, exp.Cast):  # TryCast too
+        found = cast_type(tree, ntz=ntz)
+    else:
+        found = _ALWAYS.get(type(tree))
+        rule = next((_RULES[c] for c in type(tree).__mro__ if c in _RULES), None)
+        found = rule(tree, of) if rule else found
     return found or known(tree)
 
 
@@ -145,29 +103,28 @@ def _number(text: str) -> SqlType | None:
     return _INT if -(2**31) <= int(text) < 2**31 else _BIGINT
 
 
-def _aggregated(tree: exp.Expression, of: SqlType | None) -> SqlType | None:
-    """The type of sum or avg of values of a type."""
-    if of is None or not of.numeric:
+def _aggregated(tree: exp.Expression, of: _Of) -> SqlType | None:
+    """The type of sum or avg."""
+    inner = None if isinstance(tree.this, exp.Distinct) else of(tree.this)
+    if inner is None or not inner.numeric:
         return None
-    if of.name == "decimal":
+    if inner.name == "decimal":
         more = (10, 0) if isinstance(tree, exp.Sum) else (4, 4)
-        return _decimal(*(min(digits + add, 38) for digits, add in zip((of.precision, of.scale), more, strict=True)))
-    return _BIGINT if of.integral and isinstance(tree, exp.Sum) else _DOUBLE
+        return _decimal(min(inner.precision + more[0], 38), min(inner.scale + more[1], 38))
+    return _BIGINT if inner.integral and isinstance(tree, exp.Sum) else _DOUBLE
 
 
 def _decimal(precision: int, scale: int) -> SqlType:
     return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
 
 
-def _text(parts: list[exp.Expression], of: Callable[[exp.Expression], SqlType | None]) -> SqlType | None:
+def _text(parts: list[exp.Expression], of: _Of) -> SqlType | None:
     """The type of texts one after another, none of which has a collation."""
     types = {type_.text if (type_ := of(part)) else "" for part in parts}
     return SqlType("string") if types == {"string"} else None
 
 
-def _called(
-    name: str, arguments: list[exp.Expression], of: Callable[[exp.Expression], SqlType | None]
-) -> SqlType | None:
+def _called(name: str, arguments: list[exp.Expression], of: _Of) -> SqlType | None:
     """The type of a call that has no class of its own."""
     if name in _REAL:
         return _DOUBLE
@@ -192,7 +149,7 @@ def _plain(type_: SqlType | None) -> SqlType | None:
     return type_ if type_ and (type_.integral or type_.approximate) else None
 
 
-def _sum(tree: exp.Expression, of: Callable[[exp.Expression], SqlType | None]) -> SqlType | None:
+def _sum(tree: exp.Expression, of: _Of) -> SqlType | None:
     left, right = of(tree.this), of(tree.expression)
     if isinstance(tree.expression, exp.Interval) and left and left.temporal:
         unit = tree.expression.args.get("unit")
@@ -216,3 +173,71 @@ def _numeric_sum(tree: exp.Expression, left: SqlType, right: SqlType) -> SqlType
     if any(t.integral and not e.find(exp.Column) for t, e in ((left, tree.this), (right, tree.expression))):
         return None  # an integer as it is written has as many digits as it shows
     return _decimal(both.precision + 1, both.scale) if both.precision < 38 else None
+
+
+def _negated(tree: exp.Expression, of: _Of) -> SqlType | None:
+    """The type of ``-x`` or ``abs(x)``; of a text Spark makes a number first."""
+    if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+        return _number(f"-{tree.this.name}")
+    inner = of(tree.this)
+    return inner if inner and (inner.numeric or inner.name == "interval") else None
+
+
+def _rounded(tree: exp.Expression, of: _Of) -> SqlType | None:
+    """The type of ``ceil`` and ``floor``."""
+    inner = of(tree.this)
+    return _BIGINT if inner and (inner.integral or inner.approximate) and not tree.args.get("decimals") else None
+
+
+def _quotient(tree: exp.Expression, of: _Of) -> SqlType | None:
+    both = common([of(tree.this), of(tree.expression)])
+    return _DOUBLE if both and (both.integral or both.name == "double") else None
+
+
+def _shifted(tree: exp.Expression, of: _Of) -> SqlType | None:
+    """The type of ``timestampadd``."""
+    inner = of(tree.this)
+    return inner and (inner if inner.name == "timestamp_ntz" else SqlType("timestamp"))
+
+
+def _branches(tree: exp.Expression, of: _Of) -> SqlType | None:
+    """The type of CASE or ``if``."""
+    values = [b.args["true"] for b in (tree.args["ifs"] if isinstance(tree, exp.Case) else [tree])]
+    default = tree.args.get("default") or tree.args.get("false") or values[0]
+    return common([of(value) for value in (*values, default)])
+
+
+def _element(tree: exp.Expression, of: _Of) -> SqlType | None:
+    inner = of(tree.this)
+    return inner.elements[0] if inner and inner.name == "array" else None
+
+
+_RULES: dict[type[exp.Expression], Callable[[Any, _Of], SqlType | None]] = {
+    **dict.fromkeys((exp.Neg, exp.Abs), _negated),
+    exp.Literal: lambda tree, of: SqlType("string") if tree.is_string else _number(tree.name),
+    **dict.fromkeys((exp.Sum, exp.Avg), _aggregated),
+    exp.Interval: lambda tree, of: SqlType("interval"),
+    exp.DateDiff: lambda tree, of: _BIGINT if tree.args.get("unit") else _INT,
+    exp.TimestampAdd: _shifted,
+    **dict.fromkeys(
+        (exp.Coalesce, exp.Greatest, exp.Least),
+        lambda tree, of: common([of(e) for e in (tree.this, *tree.expressions)]),
+    ),
+    exp.Nullif: lambda tree, of: of(tree.this),
+    **dict.fromkeys((exp.If, exp.Case), _branches),
+    **dict.fromkeys((exp.Add, exp.SafeAdd, exp.Sub, exp.SafeSubtract), _sum),
+    **dict.fromkeys(
+        (exp.Mul, exp.SafeMultiply, exp.Mod),
+        lambda tree, of: _plain(common([of(tree.this), of(tree.expression)])),
+    ),
+    **dict.fromkeys((exp.Div, exp.SafeDivide), _quotient),
+    **dict.fromkeys((exp.Ceil, exp.Floor), _rounded),
+    exp.Round: lambda tree, of: _plain(of(tree.this)),
+    exp.DPipe: lambda tree, of: _text([tree.this, tree.expression], of),
+    **dict.fromkeys((exp.Upper, exp.Lower), lambda tree, of: _text([tree.this], of)),
+    exp.Explode: _element,
+    exp.Anonymous: lambda tree, of: (
+        _called(tree.this.lower(), tree.expressions, of) if isinstance(tree.this, str) else None
+    ),
+}
+"""The types of expressions by their class, which a subclass inherits."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from dovetail.optimizer.driver import Outcome, Stage, drive
+from dovetail.optimizer.driver import Driver
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.planning import plan_sql
-from dovetail.planner.catalog import Catalog, Numbers, SequentialCatalog, Settings, UniqueKey, View
+from dovetail.planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
 from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.errors import OptionError, RuleError
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import Filter, Join, Logical, Project, Scan
+from dovetail.planner.logical import Filter, Join, Project, Scan
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.types.schema import Column, SqlType
 from dovetail.rules.batches import BATCHES, RULES
@@ -79,7 +80,7 @@ def test_a_rule_that_changes_the_output_is_caught() -> None:
 
     plan, _ = from_sql("SELECT a, b FROM t")
     with pytest.raises(RuleError, match=r"drop_a_column changed the output from \('a', 'b'\) to \('a',\)"):
-        drive(plan, TwoTables(), Options(), batches=(Batch("normalize", "", (drop_a_column,)), *BATCHES[1:]))
+        Driver(TwoTables(), Options(), 0, (Batch("normalize", "", (drop_a_column,)), *BATCHES[1:])).drive(plan)
 
 
 def test_rules_that_undo_each_other_are_reported_with_their_trace() -> None:
@@ -90,7 +91,7 @@ def test_rules_that_undo_each_other_are_reported_with_their_trace() -> None:
 
     plan, _ = from_sql("SELECT a FROM t WHERE a = 1 AND b = 2")
     with pytest.raises(RuleError, match="goes round in circles") as caught:
-        drive(plan, TwoTables(), Options(), batches=(Batch("normalize", "", (flip,), fixed_point=True), *BATCHES[1:]))
+        Driver(TwoTables(), Options(), 0, (Batch("normalize", "", (flip,), fixed_point=True), *BATCHES[1:])).drive(plan)
     assert "1. normalize / flip" in str(caught.value)
     assert "Turn a condition around." in str(caught.value)
 
@@ -101,12 +102,8 @@ def test_a_rule_that_fails_costs_nobody_the_query(monkeypatch: pytest.MonkeyPatc
         """Fail."""
         raise ZeroDivisionError("oh")
 
-    def with_stumble(
-        plan: Logical, catalog: Catalog, options: Options, stop_after: Stage, streams: int, text: str
-    ) -> Outcome:
-        return drive(plan, catalog, options, stop_after, streams, (Batch("normalize", "", (stumble,)), *BATCHES[1:]))
-
-    monkeypatch.setattr("dovetail.optimizer.planning.drive", with_stumble)
+    batches = (Batch("normalize", "", (stumble,)), *BATCHES[1:])
+    monkeypatch.setattr("dovetail.optimizer.planning.Driver", partial(Driver, batches=batches))
     plan = plan_sql(BAND, TwoTables())
     assert plan.sql() == BAND
     assert "stumble failed on Join" in plan.declined[0].reason

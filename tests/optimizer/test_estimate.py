@@ -140,7 +140,7 @@ def test_all_clusters_together_have_the_exact_totals(tables: SparkSession, joine
         f"SELECT {column} % 3 AS part, count(*) AS n, sum({column}) AS total, avg(1.5 * {column}) AS mean FROM {joined}"
     )
     text = f"WITH unused AS (SELECT 1) {text} WHERE {column} % 7 <> 1 OR {column} IS NULL GROUP BY ALL"
-    estimate = prepare_estimate(Optimizer(tables)._planner, text, None, {}, Goal(0.01, 0.95, None), 5)
+    estimate = prepare_estimate(Optimizer(tables)._planner, text, None, {}, Goal(0.01, 0.95, None, 5))
     sums = GroupSums(estimate.query.products)
     for end in (1024, CLUSTERS):
         estimate.read(sums, end, inf)

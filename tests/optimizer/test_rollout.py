@@ -14,7 +14,7 @@ import pytest
 
 from command_line import dovetail
 from dovetail import Optimizer, OptionError, Options, StatementEvent
-from dovetail.optimizer.driver import drive
+from dovetail.optimizer.driver import Driver
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.shadow_report import ShadowReport
 from dovetail.optimizer.statement_log import Record, StatementLog, append, read_log
@@ -313,7 +313,7 @@ def test_rules_stop_at_the_deadline() -> None:
     catalog = CatalogFile(Path(), Settings(), ())
     logical, _ = from_sql(BAND, catalog.settings)
     with pytest.raises(PlanningTimeout), time_limit(0.0):
-        drive(logical, catalog, FORCED)
+        Driver(catalog, FORCED).drive(logical)
 
 
 def test_a_later_run_that_is_switched_off_hides_no_rewriting() -> None:

@@ -97,10 +97,21 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     unknown = names.unplaced or next((no.reason for no in refusals if no.reason.endswith("is not known")), "")
     if unknown:
         raise Refused(unknown)
+    is_semi = join.type in ("LeftSemi", "LeftAnti") and _compares_sides(conjuncts, names.scope())
+    return _without_bins(node, conjuncts, refusals, is_semi=is_semi)
+
+
+def _without_bins(
+    node: PlanNode, conjuncts: tuple[Scalar, ...], refusals: tuple[Refused, ...], *, is_semi: bool
+) -> Verdict:
+    """The verdict on a condition without a band and without keys.
+
+    ``is_semi``: it compares the sides of a join that returns no column of a match.
+    """
     one_sided = next((no for no in refusals if isinstance(no, OneSided)), None)
     if one_sided and (ranking := ranking_by_bound(node, _nearest_ends(conjuncts))):
         return Verdict("yes", "nearest rows", f"{_named(one_sided.fact)}; {ranking} is above.")
-    if one_sided and join.type in ("LeftSemi", "LeftAnti") and _compares_sides(conjuncts, names.scope()):
+    if one_sided and is_semi:
         what = f"{_named(one_sided.fact)}, and the join returns no column of a match."
         return Verdict("yes", "least or greatest value", what)
     if refusals:
