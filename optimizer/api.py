@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from dovetail.executor.session.installation import install, uninstall
@@ -27,8 +26,8 @@ from dovetail.optimizer.streams import StreamStart
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify import Checks, verify
 from dovetail.optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
-from dovetail.planner.errors import QueryError, Unsupported, a
-from dovetail.planner.sql.reader import not_a_query
+from dovetail.planner.errors import QueryError, a
+from dovetail.planner.sql.reader import check_query
 from dovetail.planner.state.sink import Destination, Mode, Target, check, trigger_of
 
 if TYPE_CHECKING:
@@ -293,13 +292,7 @@ class Optimizer:
         check_text(text, "opt.stream")
         check(sink, mode)
         trigger_of(trigger)
-        word = None
-        with suppress(Unsupported):  # Spark raises its own error for a text that cannot be parsed
-            word = not_a_query(text)
-        if word:
-            raise QueryError(
-                f"{word} … is not a query; write the SELECT alone, and name the target of its rows with sink="
-            )
+        check_query(text, "; write the SELECT alone, and name the target of its rows with sink=")
         from dovetail.executor.state.sink_format import known_format
 
         query, to = StreamQuery(text, args, state_modules, bins), Destination(checkpoint, sink, trigger, mode, name)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
 from dovetail.optimizer.parameters import name_parameters
-from dovetail.planner.errors import OptionError, QueryError, Refused, Unsupported
+from dovetail.planner.errors import OptionError, QueryError, Refused
 from dovetail.planner.estimate.clusters import ClusterSample, Interval
 from dovetail.planner.estimate.expression import evaluate
 from dovetail.planner.estimate.groups import GroupSums
 from dovetail.planner.estimate.looks import CLUSTERS, Look, first_look, next_look
 from dovetail.planner.sql.from_sql import from_sql
-from dovetail.planner.sql.reader import not_a_query
+from dovetail.planner.sql.reader import check_query
 from dovetail.rules.context import Context
 from dovetail.rules.estimate.query import ROWS, EstimatedColumn, EstimatedQuery, read_estimate
 from dovetail.rules.estimate.sample_statement import sample_statement
@@ -237,11 +237,7 @@ def prepare_estimate(planner: SessionPlanner, text: str, args: Any, frames: Mapp
     from dovetail.executor.session.named_frames import name_frames
 
     goal.check()
-    word = None
-    with suppress(Unsupported):  # Spark raises its own error for a text that cannot be parsed
-        word = not_a_query(text)
-    if word:
-        raise QueryError(f"{word} … is not a query, so there is nothing to estimate; give its SELECT alone")
+    check_query(text, ", so there is nothing to estimate; give its SELECT alone")
     named = name_frames(planner.session, text, frames) if frames else None
     numbered, arguments = name_parameters(named.text if named else text, args)
     with named.views() if named else nullcontext():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dovetail.planner.catalog import Settings
-from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.errors import Place, QueryError, Unsupported
 from dovetail.planner.expr import HOLE, Scalar
 from dovetail.planner.expr.tokens import Tokens, tokenize
 from dovetail.planner.logical import Logical
@@ -33,6 +34,13 @@ def not_a_query(text: str) -> str | None:
     ):
         return "INSERT"
     return None
+
+
+def check_query(text: str, remedy: str) -> None:
+    """Raise ``QueryError`` for a statement that is more than a query; Spark refuses a text that cannot be parsed."""
+    with suppress(Unsupported):
+        if word := not_a_query(text):
+            raise QueryError(f"{word} … is not a query{remedy}")
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,16 @@ Spark's functions return NULL or wrap around, and stay unchanged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import datetime
-from fractions import Fraction
 from typing import Literal
 
 from sqlglot import exp
 
 from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
-from dovetail.planner.types.schema import INTEGRAL, TEMPORAL, SqlType, sql_type
+from dovetail.planner.types.literals import is_time_literal, literal_number, whole_number
+from dovetail.planner.types.ranges import fits, holds, remains
+from dovetail.planner.types.schema import TEMPORAL, SqlType, sql_type
 from dovetail.planner.types.typed import common, type_of
 
 TypeOf = Callable[[exp.Expression], SqlType | None]
@@ -88,39 +87,8 @@ def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bo
 
 
 _STRING = sql_type("string")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2}:[0-9]{2})?")
-_LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
-_MOST_DIGITS = 38  # of a decimal
 NEGATED_DIGITS = 34
 """To so many digits Spark rounds a DECIMAL that it negates, in ``-x`` and ``abs(x)``, and raises if that overflows."""
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # of the largest number, or of the smallest
-
-
-def _holds(wide: SqlType | None, type_: SqlType) -> bool:
-    """Whether a cast from one type to another never raises."""
-    if wide is None or type_.name == "void":
-        return wide is not None
-    if wide.name == "decimal" and type_.name in (*_DIGITS, "decimal"):
-        whole, scale = (_DIGITS.get(type_.name, type_.precision - type_.scale), type_.scale)
-        return wide.scale >= scale and wide.precision - wide.scale >= whole
-    if type_.integral and wide.integral:
-        return INTEGRAL.index(wide.name) >= INTEGRAL.index(type_.name)
-    if wide.name in ("float", "double"):
-        return type_.numeric
-    return type_ == wide or (wide.text == "string" and (type_.numeric or type_.temporal))
-
-
-def _fits(tree: exp.Expression, left: SqlType | None, right: SqlType | None) -> bool:
-    """Whether a sum or a product never overflows: it is a DOUBLE or FLOAT, or a DECIMAL whose type has all digits."""
-    if left and right and (left.approximate or right.approximate) and not isinstance(tree, exp.Div):
-        return True
-    operands = [t for t in (left, right) if t is not None and t.exact_numeric]
-    if len(operands) < 2 or isinstance(tree, exp.Div) or all(t.integral for t in operands):
-        return False
-    (whole, scale), (other, other_scale) = (t.digits for t in operands)
-    if isinstance(tree, exp.Mul):
-        return whole + other + scale + other_scale + 1 <= _MOST_DIGITS
-    return max(whole, other) + max(scale, other_scale) + 1 <= _MOST_DIGITS
 
 
 class _TryForm:
@@ -242,7 +210,7 @@ class _TryForm:
         if source is None and not self.ansi:
             return self._as_written(tree)
         wide = type_of(tree, self.known)
-        if source and (_holds(wide, source) or (source.integral and _remains(tree.this, wide))):
+        if source and (holds(wide, source) or (source.integral and remains(tree.this, wide))):
             return copy
         if self.ansi or (source and source.temporal and type_of(tree, self.known).temporal):  # type: ignore[union-attr]
             return exp.TryCast(this=copy.this, to=copy.args["to"], safe=True)
@@ -266,7 +234,7 @@ class _TryForm:
         numbers = all(t is not None and t.numeric for t in types)
         if not numbers and not isinstance(tree, exp.Add | exp.Sub):
             return self._as_written(tree)
-        if numbers and (not self.ansi or _fits(tree, *types)):
+        if numbers and (not self.ansi or fits(tree, *types)):
             return copy
         return _SAFE_TWINS[type(tree)](this=copy.this, expression=copy.expression)
 
@@ -349,7 +317,7 @@ class _TryForm:
             return like
         if isinstance(tree, _COMPARISONS):
             parts: list[exp.Expression] = list(tree.iter_expressions())
-            others = [part for part in parts if not _is_time_literal(part)]
+            others = [part for part in parts if not is_time_literal(part)]
             dated = 0 < len(others) < len(parts) and self._are_times(*others)
             if not self._of_one_kind(others if dated else parts):
                 return self._as_written(tree)
@@ -370,69 +338,7 @@ class _TryForm:
         return common([_STRING if t is not None and t.name == "char" else t for t in types]) is not None
 
 
-def _remains(tree: exp.Expression, wide: SqlType | None) -> bool:
-    """Whether a number is what remains of a division by a literal, and of this type in any case: ``x % 50``."""
-    tree = without_parentheses(tree)
-    if not isinstance(tree, exp.Mod) or wide is None or not wide.integral:
-        return False
-    number = literal_number(tree.expression)
-    return number is not None and -_LARGEST[wide.name] <= number <= _LARGEST[wide.name] and number != 0
-
-
-def _is_time_literal(tree: exp.Expression) -> bool:
-    """Whether an expression is a string that Spark casts to any type of dates or times: ``'2026-01-31 10:00:00'``."""
-    if not (isinstance(tree, exp.Literal) and tree.is_string and _TIME.fullmatch(tree.name)):
-        return False
-    try:
-        datetime.fromisoformat(tree.name)
-    except ValueError:
-        return False
-    return True
-
-
 def _plain_pattern(like: exp.Expression) -> bool:
     """Whether LIKE compares with a literal in which nothing is escaped: a pattern may be wrong otherwise."""
     pattern = like.expression
     return isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
-
-
-_SMALLEST = Fraction(1, 10**37)  # what is closer to zero may be zero as FLOAT
-
-
-def literal_number(tree: exp.Expression) -> Fraction | None:
-    """The value of a number literal of any type, with a sign, in parentheses, or of a sum of small whole ones."""
-    match tree:
-        case exp.Paren():
-            return literal_number(tree.this)
-        case exp.Neg():
-            value = literal_number(tree.this)
-            return None if value is None else -value
-        case exp.Literal() if not tree.is_string:
-            value = Fraction(tree.name)
-        case exp.Cast() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
-            value, type_ = Fraction(tree.this.name), sql_type(sql(tree.to))
-            if value.denominator != 1 and type_.name not in ("float", "double", "decimal"):
-                return None
-        case _:
-            whole = whole_number(tree)
-            return None if whole is None else Fraction(whole)
-    return value if not value or abs(value) > _SMALLEST else None
-
-
-def whole_number(tree: exp.Expression) -> int | None:
-    """The value of integers added, subtracted and multiplied, where no step of it is too large for an INT."""
-    match tree:
-        case exp.Literal() if tree.is_int:
-            found: int | None = int(tree.name)
-        case exp.Paren():
-            found = whole_number(tree.this)
-        case exp.Add() | exp.Sub() | exp.Mul():
-            left, right = whole_number(tree.this), whole_number(tree.expression)
-            if left is None or right is None:
-                return None
-            found = (
-                left * right if isinstance(tree, exp.Mul) else left + (right if isinstance(tree, exp.Add) else -right)
-            )
-        case _:
-            return None
-    return found if found is not None and abs(found) < 2**31 else None
