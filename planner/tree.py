@@ -128,11 +128,15 @@ def _field_names(of: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(of))
 
 
+def values_of(record: Any) -> dict[str, Any]:
+    """The values in the fields of a node, or of another dataclass, in field order."""
+    return {name: getattr(record, name) for name in _field_names(type(record))}  # type: ignore[arg-type]
+
+
 def _in_fields(node: Node, kind: type[T]) -> list[T]:
     """The values of a kind in the fields of a node, and in tuples there, in field order."""
     found = []
-    for name in _field_names(type(node)):  # type: ignore[arg-type]
-        value = getattr(node, name)
+    for value in values_of(node).values():
         if isinstance(value, kind):
             found.append(value)
         elif isinstance(value, tuple):
@@ -153,10 +157,5 @@ def _map_value(value: Any, fn: Callable[[Node], Node]) -> Any:
 
 
 def _map_fields(node: Node, fn: Callable[[Any], Any]) -> Node:
-    changed = {}
-    for name in _field_names(type(node)):  # type: ignore[arg-type]
-        old = getattr(node, name)
-        new = fn(old)
-        if new is not old:
-            changed[name] = new
+    changed = {name: new for name, old in values_of(node).items() if (new := fn(old)) is not old}
     return replace(node, **changed) if changed else node  # type: ignore[type-var]

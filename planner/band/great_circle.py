@@ -29,10 +29,9 @@ _CLOSE = 1e-9  # how far a ratio may be off, relative
 _ROUNDING = 1e-7  # an angle near 0 is no more exact than that where it comes from its cosine
 _ROUNDED_UP = 1.001
 _FUNCTIONS: dict[str, Callable[..., float]] = {
-    **{name: getattr(math, name) for name in ("sin", "cos", "asin", "acos", "atan", "atan2", "sqrt", "pow")},
+    **{f.__name__: f for f in (math.sin, math.cos, math.asin, math.acos, math.atan, math.atan2)},
+    **{f.__name__: f for f in (math.sqrt, math.pow, math.radians, math.degrees)},
     "power": math.pow,
-    "radians": math.radians,
-    "degrees": math.degrees,
     "pi": lambda: math.pi,
 }
 _OPERATORS: dict[type[exp.Expression], Callable[..., float]] = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from dovetail.planner.expr import Scalar, show_all
-from dovetail.planner.tree import Node
+from dovetail.planner.tree import Node, values_of
 
 T = TypeVar("T", bound=Node)
 
@@ -23,18 +23,16 @@ class Logical(Node):
 
 def expressions(node: Node) -> tuple[Scalar, ...]:
     """The expressions in the fields of a node, in field order."""
-    values = (getattr(node, f.name) for f in fields(node))  # type: ignore[arg-type]
-    return tuple(v for value in values for v in _listed(value) if isinstance(v, Scalar))
+    return tuple(v for value in values_of(node).values() for v in _listed(value) if isinstance(v, Scalar))
 
 
 def map_expressions(node: T, change: Callable[[Scalar], Scalar]) -> T:
     """A node with ``change`` applied to each of its expressions."""
     new: dict[str, Any] = {}
-    for field in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, field.name)
+    for name, value in values_of(node).items():
         if any(isinstance(v, Scalar) for v in _listed(value)):
             changed = tuple(change(v) if isinstance(v, Scalar) else v for v in _listed(value))
-            new[field.name] = changed if isinstance(value, tuple) else changed[0]
+            new[name] = changed if isinstance(value, tuple) else changed[0]
     return replace(node, **new) if new else node  # type: ignore[type-var]
 
 

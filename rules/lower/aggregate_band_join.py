@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 
 from sqlglot import exp
@@ -23,6 +23,7 @@ from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
 from dovetail.planner.physical.covered_band_aggregate import CoveredBandAggregate
 from dovetail.planner.physical.key_join import preserved_sides
+from dovetail.planner.tree import values_of
 from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader, plain_filter
 from dovetail.rules.band_join.keys import sample_rows
 from dovetail.rules.band_join.spark_join import SparkJoin
@@ -142,8 +143,7 @@ class _Planning:
         bins = max(_CELLS, extent.intervals // 2)
         self._choose(f"what covers {bins:,} bins, for", extent, ends)
         hashed = (2 * extent.intervals + bins) * _ENTRY < self.ctx.thresholds.hash_join_bytes
-        same = {f.name: getattr(running, f.name) for f in fields(running)}
-        return CoveredBandAggregate(**{**same, "cells": extent.cells(bins)}, hashed=hashed)
+        return CoveredBandAggregate(**{**values_of(running), "cells": extent.cells(bins)}, hashed=hashed)
 
     def _check_preserved(self, preserved: Side, grouped: Side, parts: AggregateParts) -> None:
         """Raise ``Refused`` where rows without a match count otherwise than with nothing to add up."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from dovetail.planner.errors import Place
 from dovetail.planner.explain.printer import ShownStep
 from dovetail.planner.expr import Scalar
-from dovetail.planner.tree import Node
+from dovetail.planner.tree import Node, values_of
 
 Kind = Literal["fired", "declined", "warning", "error"]
 _KINDS: tuple[Kind, ...] = ("error", "warning", "declined", "fired")  # the first of several decides the color
@@ -133,6 +133,5 @@ def _records(value: Any) -> Iterator[Any]:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    for one in fields(value):
-        held = getattr(value, one.name)
+    for held in values_of(value).values():
         yield from held if isinstance(held, tuple) else (held,)
