@@ -38,6 +38,8 @@ SHAPES = {
     "OR of two bands": "a.x BETWEEN b.lo AND b.hi OR a.y BETWEEN b.lo AND b.hi",
     "prefix": "startswith(a.path, b.prefix)",
     "suffix": "endswith(a.path, b.prefix)",
+    "text inside a text": "contains(a.path, b.prefix)",
+    "branches of a CASE": "CASE WHEN a.k = 1 THEN a.x = b.x ELSE a.y = b.y END",
     "distance": "sqrt(pow(a.x - b.x, 2) + pow(a.y - b.y, 2)) < 5",
     "great circle": "6371 * acos(sin(radians(a.lat)) * sin(radians(b.lat)) + cos(radians(a.lat)) * cos(radians(b.lat)) "
     "* cos(radians(a.lon - b.lon))) < 5",

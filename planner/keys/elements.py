@@ -74,7 +74,7 @@ def _member(tree: exp.Expression) -> _Member | None:
             return _Member(map_, value, of_keys=True)
         case "exists", [array, exp.Lambda() as test] if len(test.expressions) == 1:
             return next(_equated(array, test.this, test.expressions[0].name), None)
-    match call_of(_counted(tree)):
+    match call_of(counted(tree)):
         case "array_position", [array, value]:
             return _Member(array, value)
         case "find_in_set", [value, items]:
@@ -111,7 +111,7 @@ def _overlap(tree: exp.Expression, *, ansi: bool = True) -> tuple[exp.Expression
     match call_of(tree):
         case "arrays_overlap", [one, other]:
             return one, other, False
-    match call_of(_counted(tree, negative=not ansi)):
+    match call_of(counted(tree, negative=not ansi)):
         case (("size" | "cardinality" | "array_size"), [inner]):
             match call_of(without_parentheses(inner)):
                 case "array_intersect", [one, other]:
@@ -119,7 +119,7 @@ def _overlap(tree: exp.Expression, *, ansi: bool = True) -> tuple[exp.Expression
     return None
 
 
-def _counted(tree: exp.Expression, *, negative: bool = False) -> exp.Expression:
+def counted(tree: exp.Expression, *, negative: bool = False) -> exp.Expression:
     """What a comparison takes to be 1 at least, as ``n > 0``, ``n >= 2`` and ``n = 1`` do; NULL for any other test.
 
     So does ``n <> 0``, unless n may be ``negative``.

@@ -1,4 +1,6 @@
-"""Keys of texts that begin with other texts: those of the first bytes, of lengths that are the same on both sides.
+"""Keys of texts that begin with other texts, end with them or contain them.
+
+Those that begin with another have the keys of the first bytes, of lengths that are the same on both sides.
 
 startswith(a.path, b.prefix)     left(a.path, length(b.prefix)) = b.prefix     a.path LIKE b.pattern
 locate(b.prefix, a.path) = 1     substring(a.path, 1, b.n) = b.prefix
@@ -6,6 +8,8 @@ locate(b.prefix, a.path) = 1     substring(a.path, 1, b.n) = b.prefix
 Texts that end with other texts have those of the last bytes:
 
 endswith(a.path, b.suffix)       right(a.path, length(b.suffix)) = b.suffix    a.path LIKE concat('%', b.suffix)
+
+Texts that contain other texts have those of any bytes (``Substrings``).
 
 A prefix has one key: its first bytes, as many as the largest level that is no longer.  A text has a key for each level
 that is no longer than the text.  Bytes, since the bytes of a text begin with those of each of its prefixes, whatever is
@@ -26,11 +30,12 @@ from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.catalog import Numbers
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import sql, without_parentheses
+from dovetail.planner.expr import without_parentheses
 from dovetail.planner.keys.comparable import without_length
-from dovetail.planner.keys.elements import call_of, on_sides
+from dovetail.planner.keys.elements import call_of, counted, on_sides
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
 from dovetail.planner.keys.operands import key_value
+from dovetail.planner.keys.substrings import Substrings
 from dovetail.planner.types.typed import type_of
 
 _MOST_LENGTHS = 12
@@ -44,7 +49,8 @@ class Prefixes(Leveled):
     """A test whether a text begins with another, or ends with it.
 
     ``text`` and ``prefix``: bytes as SQL, the former on ``side``.  ``required``: the prefix as written, which may be
-    NULL.  ``lengths``: to which prefixes are cut, 0 first.  ``last``: the last bytes are compared.
+    NULL.  ``lengths``: to which prefixes are cut, 0 first.  ``last``: the last bytes are compared.  ``anywhere``: the
+    keys of what stands behind wildcards with which a pattern begins.
     """
 
     side: Side
@@ -53,6 +59,7 @@ class Prefixes(Leveled):
     required: str
     may_raise: bool = False
     last: bool = False
+    anywhere: Substrings | None = None
     lengths: tuple[int, ...] = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
     @property
@@ -70,26 +77,39 @@ class Prefixes(Leveled):
 
     @property
     def sampled(self) -> tuple[Side, str]:
-        return "right" if self.side == "left" else "left", f"octet_length({self.prefix})"
+        words = (self.prefix, self.anywhere.word) if self.anywhere else (self.prefix,)
+        return "right" if self.side == "left" else "left", ", ".join(f"octet_length({word})" for word in words)
 
-    def fitted(self, sample: Sequence[Numbers], rows: int | None) -> Prefixes:
-        """The lengths that prefixes have, or some of them, evenly; and 0, to which any prefix can be cut."""
+    def fitted(self, sample: Sequence[Numbers], rows: int | None) -> Prefixes | Substrings:
+        """The lengths that prefixes have, or some of them, evenly; and 0, to which any prefix can be cut.
+
+        Where most patterns begin with a wildcard, the keys of what stands behind it.
+        """
+        if self.anywhere and _most_empty(sample):
+            return self.anywhere.fitted([row[1:] for row in sample], rows)
         found = sorted({int(row[0]) for row in sample if row[0] is not None})
         return replace(self, lengths=tuple(sorted({0, *found[:: 1 + len(found) // _MOST_LENGTHS]}))) if found else self
 
     def why_useless(self, sample: Sequence[Numbers]) -> str:
-        lengths = [row[0] for row in sample if row[0] is not None]
-        if lengths.count(0) > _MOST_EMPTY * len(lengths):
-            return "most patterns begin with a wildcard, or are empty"
+        if _most_empty(sample) and not (self.anywhere and not _most_empty([row[1:] for row in sample])):
+            return "most patterns are empty" if self.anywhere else "most prefixes are empty"
         return ""
 
 
-def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | None:
-    """Return the keys of a test whether a text begins with another; None for anything else.  Raises ``Refused``."""
+def _most_empty(sample: Sequence[Numbers]) -> bool:
+    lengths = [row[0] for row in sample if row[0] is not None]
+    return lengths.count(0) > _MOST_EMPTY * len(lengths)
+
+
+def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | Substrings | None:
+    """Return the keys of a test whether a text begins with another, ends with it or contains it.
+
+    None for anything else.  Raises ``Refused``.
+    """
     found = _tested(tree)
     if found is None:
         return None
-    text, prefix, cut, last = found
+    text, prefix, cut, last, anywhere = found
     side, other = scope.side(text), scope.side(prefix)
     if {side, other} != {"left", "right"}:
         return None
@@ -104,14 +124,18 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | None:
         raise Refused(f"only texts without a collation have prefixes as keys, and these are {types[0]} and {types[1]}")
     whole, start = key_value(text, "", scope), key_value(prefix, "", scope)
     required = start
+    on: Side = "left" if side == "left" else "right"
+    inside = start
     if is_pattern:
-        if last and _text_of(_parts(prefix)[-1]).endswith(_WILDCARDS):
-            raise Refused(f"{sql(prefix)} begins and ends with a wildcard, so a text with it in the middle matches")
-        plain = f"substring_index(translate({start}, '{_ENDS}', '%%%%'), '%', {-1 if last else 1})"
-        start = f"CASE WHEN is_valid_utf8({start}) THEN {plain} ELSE '' END"
+        plain = f"translate({start}, '{_ENDS}', '%%%%')"
+        valid = f"CASE WHEN is_valid_utf8({start}) THEN substring_index({{}}, '%', {-1 if last else 1}) ELSE '' END"
+        start, inside = valid.format(plain), valid.format(f"ltrim('%', {plain})")
     if names == {"string"}:
-        whole, start = f"CAST({whole} AS BINARY)", f"CAST({start} AS BINARY)"
-    return Prefixes("left" if side == "left" else "right", whole, start, required, is_pattern, last)
+        whole, start, inside = (f"CAST({text} AS BINARY)" for text in (whole, start, inside))
+    substrings = Substrings(on, whole, inside, required, is_pattern)
+    if anywhere:
+        return substrings
+    return Prefixes(on, whole, start, required, is_pattern, last, substrings if is_pattern and not last else None)
 
 
 def tests_prefix(tree: exp.Expr) -> bool:
@@ -123,13 +147,14 @@ def tests_prefix(tree: exp.Expr) -> bool:
 class _Test(NamedTuple):
     """The text, the prefix or the pattern, and the first characters of the text if they are compared with a prefix.
 
-    ``last``: the last characters, and a suffix.
+    ``last``: the last characters, and a suffix.  ``anywhere``: any characters.
     """
 
     text: exp.Expression
     prefix: exp.Expression
     cut: exp.Expression | None = None
     last: bool = False
+    anywhere: bool = False
 
 
 def _tested(tree: exp.Expression) -> _Test | None:
@@ -139,14 +164,21 @@ def _tested(tree: exp.Expression) -> _Test | None:
         several = isinstance(tree.expression, exp.Any | exp.All | exp.Tuple)
         if several or tree.args.get("negate"):
             return None
-        return _Test(tree.this, tree.expression, last=_text_of(_parts(tree.expression)[0]).startswith(_WILDCARDS))
+        first, *_, last = [_text_of(part) for part in _parts(tree.expression)] * 2
+        before, behind = first.startswith(_WILDCARDS), last.endswith(_WILDCARDS)
+        return _Test(tree.this, tree.expression, last=before and not behind, anywhere=before and behind)
     match call_of(tree):
+        case "contains", [text, part]:
+            return _Test(text, part, anywhere=True)
         case (("startswith" | "endswith") as name, [text, prefix]):
             return _Test(text, prefix, last=name == "endswith")
     found = compared(tree)
     for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
         if test := _compared_with(one, other):
             return test
+    match call_of(counted(tree)):
+        case (("locate" | "position" | "charindex"), [part, text]) | ("instr", [text, part]):
+            return _Test(text, part, anywhere=True)
     return None
 
 

@@ -50,7 +50,9 @@ PREFIXES = (
     "left(a.s, length(b.t)) = b.t", "b.t = substring(a.s, 1, b.x)", "locate(b.t, a.s) = 1", "1 = instr(b.s, a.t)",
     "position(a.t IN b.s) = 1", "endswith(a.s, b.t)", "right(b.s, length(a.t)) = a.t", "a.s LIKE concat('%', b.t)",
     "b.t = substring(a.s, -b.x)", "b.s LIKE '_' || a.t", "endswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
-    "startswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
+    "startswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))", "contains(a.s, b.t)", "a.s LIKE concat('%', b.t, '%')",
+    "instr(b.s, a.t) > 0", "b.s LIKE '%_' || a.t || '%'", "contains(CAST(b.s AS BINARY), CAST(a.t AS BINARY))",
+    "locate(b.t, a.s) = 2",
 )  # fmt: skip
 BANDS = (
     "a.x BETWEEN b.x AND b.y", "b.x BETWEEN a.x AND a.y", "a.f BETWEEN b.f AND b.x", "a.l >= b.x AND a.l < b.y",
