@@ -93,7 +93,7 @@ class Estimate:
         start = monotonic()
         end = inf if self.goal.seconds is None else start + self.goal.seconds
         sums = GroupSums(self.query.products)
-        look: Look | None = first_look(self.goal.confidence, self.query.sampled.rows)
+        look: Look | None = first_look(self.goal.confidence, self.query.sampled.rows, self.goal.error)
         answer: Answer | None = None
         try:
             while look is not None:

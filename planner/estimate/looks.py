@@ -14,23 +14,31 @@ CLUSTERS = 65_536
 """Clusters of a relation; one look reads a number of them."""
 
 LOOKS = 4
-_FIRST = (128, 1024)  # clusters, at least and at most
-_FIRST_ROWS = 4096  # a value of one row in 1,000 is in as many with a probability of 98 %
+_FIRST = (128, 4096)  # clusters, at least and at most
+_UNKNOWN = 1024  # clusters, of a relation of which nobody knows how many rows it has
+_FIRST_ROWS = 4096  # with 5 %; a value of one row in 1,000 is in as many with a probability of 98 %
 _GROWTH = 5
+_LEAST_GROWTH = 2  # where the last look predicts how many clusters suffice
 _RESERVE = 1.2  # more than the clusters that the last look predicts, since its variance is an estimate
 
 
 class Look(NamedTuple):
-    """One look: the clusters that are read by then, and the probability with which its interval may miss."""
+    """One look: the clusters that are read by then, the probability with which its interval may miss, its number."""
 
     read: int
     error: float
+    number: int = 1
 
 
-def first_look(confidence: float, rows: float | None) -> Look:
-    """The first look at a relation of so many rows, None if their number is not known."""
+def first_look(confidence: float, rows: float | None, error: float) -> Look:
+    """The first look at a relation of so many rows, None if their number is not known.
+
+    ``error``: the relative one that is wanted.  Values that deviate from their mean by as much as it is, need as many
+    rows as are read for it at first.
+    """
     fewest, most = _FIRST
-    read = min(most, max(fewest, ceil(CLUSTERS * _FIRST_ROWS / rows))) if rows else most
+    wanted = _FIRST_ROWS * (0.05 / error) ** 2
+    read = min(most, max(fewest, ceil(CLUSTERS * wanted / rows))) if rows else _UNKNOWN
     return Look(read, (1 - confidence) / LOOKS)
 
 
@@ -41,13 +49,13 @@ def next_look(look: Look, factor: float | None, *, jumps: bool) -> Look | None:
     ``jumps``: all rows are read as soon as no sample is predicted to suffice; otherwise the sample grows as before.
     """
     half = CLUSTERS // 2
-    if look.read * _GROWTH > half:
-        return None
-    sufficient = 0
+    sufficient, growth = 0, _GROWTH
     if factor is not None:  # a width is proportional to the root of 1/n - 1/K
         sufficient = ceil(_RESERVE / (1 / CLUSTERS + factor**2 * (1 / look.read - 1 / CLUSTERS)))
+        growth = _LEAST_GROWTH if sufficient <= half else _GROWTH
     if sufficient > half:
         if jumps:
             return None
         sufficient = 0
-    return Look(max(sufficient, _GROWTH * look.read), look.error)
+    read = max(sufficient, growth * look.read)
+    return None if read > half or look.number == LOOKS else Look(read, look.error, look.number + 1)

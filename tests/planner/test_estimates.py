@@ -95,7 +95,7 @@ class Table:
         """The interval at which one run stops; None if it reads all rows."""
         order = np.random.default_rng(seed).permutation(CLUSTERS)
         sums = GroupSums(self.products)
-        look: Look | None = first_look(0.95, self.rows)
+        look: Look | None = first_look(0.95, self.rows, error)
         while look is not None:
             read, sums.read = sums.read, look.read
             sample = self.sample(order[read : look.read], sums)
@@ -160,7 +160,7 @@ def test_intervals_of_uneven_groups() -> None:
         for seed in range(30):
             order = np.random.default_rng(seed).permutation(CLUSTERS)
             sample = table.sample(order[: CLUSTERS // 7], GroupSums(table.products, CLUSTERS // 7))
-            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95, None).error)
+            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95, None, 0.05).error)
             certified += interval.certified
             held += interval.certified and interval.low <= table.totals[0] <= interval.high
     assert certified > 110
@@ -212,7 +212,7 @@ def test_groups_of_nan_are_one_group() -> None:
 @pytest.mark.parametrize("rows", [None, 100, 2e6, 1e12])
 def test_the_error_of_all_looks_together_is_that_of_the_confidence(rows: float | None) -> None:
     taken: list[Look] = []
-    look: Look | None = first_look(0.95, rows)
+    look: Look | None = first_look(0.95, rows, 0.05)
     while look is not None:
         taken.append(look)
         look = next_look(look, None, jumps=False)
@@ -222,11 +222,20 @@ def test_the_error_of_all_looks_together_is_that_of_the_confidence(rows: float |
     assert next_look(taken[0], 0.01, jumps=True) is None
 
 
-def test_a_first_look_reads_a_few_thousand_rows_of_a_large_table() -> None:
-    shares = [first_look(0.95, rows).read / CLUSTERS for rows in (None, 1_000, 1e6, 1e9)]
-    assert shares[0] == shares[1] == 1 / 64
-    assert shares[2] * 1e6 == pytest.approx(4096, rel=0.01)
-    assert shares[3] == 1 / 512
+def test_a_first_look_reads_as_many_rows_as_its_error_may_need() -> None:
+    shares = [first_look(0.95, rows, 0.05).read / CLUSTERS for rows in (None, 1_000, 1e6, 1e9)]
+    assert shares == [1 / 64, 1 / 16, pytest.approx(4096 / 1e6, rel=0.01), 1 / 512]
+    assert first_look(0.95, 4e6, 0.01).read / CLUSTERS * 4e6 == pytest.approx(25 * 4096, rel=0.01)
+
+
+def test_a_next_look_reads_what_is_predicted_to_suffice() -> None:
+    look = first_look(0.95, 4e6, 0.01)
+    after = next_look(look, 0.6, jumps=True)
+    assert after
+    assert 2.5 * look.read < after.read < 4 * look.read
+    assert next_look(look, 0.9, jumps=True) == Look(2 * look.read, look.error, 2)
+    assert next_look(look, None, jumps=True) == Look(5 * look.read, look.error, 2)
+    assert next_look(look, 0.1, jumps=True) is None
 
 
 def test_quantiles_of_student() -> None:

@@ -22,7 +22,7 @@ def estimates() -> Drawing:
     exact = sum(clusters)
     sums = GroupSums(products_of([(0,)]))
     rows = []
-    look: Look | None = first_look(0.95, None)
+    look: Look | None = first_look(0.95, None, 0.05)
     while look is not None:
         for total in clusters[sums.read : look.read]:
             sums.add((), 1, (total, total**2, total**3))
