@@ -38,8 +38,7 @@ from dovetail.rules.recognize.lookup_filters import lookup_filters
 from dovetail.rules.recognize.lookup_hints import lookup_hints
 from dovetail.rules.recognize.lookup_join import lookup_join
 from dovetail.rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
-from dovetail.rules.recognize.nearest_groups import nearest_groups
-from dovetail.rules.recognize.nearest_row import nearest_row
+from dovetail.rules.recognize.nearest_row import nearest_groups, nearest_row
 from dovetail.rules.recognize.nearest_subquery import nearest_subquery
 from dovetail.rules.recognize.nearest_syntax import nearest_syntax
 from dovetail.rules.recognize.nearest_version import nearest_versions

@@ -161,8 +161,8 @@ class Context:
         for ref in scalar.columns:
             if (found := scope.find(ref)) is None:
                 return None
-            source, name = scope.source(found), self.names.fold(found.column.name)
-            whole = next((c for c in source.columns or () if self.names.fold(c.name) == name), None)
+            source = scope.source(found)
+            whole = next((c for c in source.columns or () if c.name == found.column.name), None)
             if whole is None or whole.type is None or whole.type.name == "char" or len(source.names) > 1:
                 return None
             used.setdefault(found.relation, {})[quote(whole.name)] = whole.type.sql

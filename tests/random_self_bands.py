@@ -125,7 +125,7 @@ def _grouped(draw: st.DrawFn, tables: str, keyed: str = "") -> str:
     groups = draw(st.sampled_from(["", "x.id, x.ts", "x.k", "x.tag", "x.id", "x.v, x.tag", keyed]))
     totals = {_total(draw): None for _ in range(draw(st.integers(1, 3)))}
     if draw(st.booleans()):
-        totals[draw(st.sampled_from(["max(x.v)", "count(x.v)", "sum(x.v)", "count(DISTINCT x.v)"]))] = None
+        totals[draw(st.sampled_from(["max(x.v)", "max(x.v)", "count(x.v)", "count(DISTINCT x.v)"]))] = None
     items = [*(groups.split(", ") if groups else []), *(f"{t} AS c{n}" for n, t in enumerate(totals))]
     query = f"SELECT {', '.join(items)} FROM {tables}" + (f" GROUP BY {groups}" if groups else "")
     query += draw(st.sampled_from(["", "", " HAVING count(*) > 1", " HAVING max(y.ts) IS NOT NULL"]))

@@ -24,15 +24,17 @@ from dovetail.planner.types.schema import Column, SqlType
 
 @dataclass(frozen=True)
 class BoundColumn:
-    """A column of relation number ``relation``; ``level`` counts scopes, from the innermost out; ``ref`` is its name.
+    """A column of relation number ``relation``; ``level`` counts scopes, from the innermost out; ``ref`` is as written.
 
-    ``column.field``: the name means a field of the column, whose type it then has.  Two names of one column are equal.
+    ``name`` is that of the column in the form in which names are compared.  ``column.field``: the name as written means
+    a field of the column, whose type it then has.  Two names of one column are equal.
     """
 
     level: int
     relation: int
     column: Column
     ref: ColumnRef = field(compare=False)
+    name: str = field(compare=False)
 
     @property
     def owner(self) -> tuple[int, int]:
@@ -68,12 +70,13 @@ class Scope:
         """The column that a name means.  Raises ``UnknownName``."""
         ref = column if isinstance(column, ColumnRef) else column_ref(column)  # type: ignore[arg-type]
         try:
-            return BoundColumn(0, *self.names.resolve(ref, self.sources), ref)
+            relation, found = self.names.resolve(ref, self.sources)
+            return BoundColumn(0, relation, found, ref, self.names.fold(found.name))
         except NoSuchColumn:
             if self.outer is None:
                 raise
-        found = self.outer.column(ref)
-        return replace(found, level=found.level + 1)
+        outer = self.outer.column(ref)
+        return replace(outer, level=outer.level + 1)
 
     def find(self, column: ColumnRef | exp.Expr) -> BoundColumn | None:
         """Return the column that a name refers to; None if unknown, as for the alias of an item."""
@@ -165,10 +168,10 @@ class BoundExpr:
         return canonical(self.replace(self._canonical_column))
 
     def _canonical_column(self, column: BoundColumn) -> exp.Expression:
-        fold, path = self.scope.names.fold, "^" * column.level + str(column.relation)
-        found: exp.Expression = exp.column(fold(column.column.name), path, quoted=True)
-        for name in column.column.field:
-            found = exp.Dot(this=found, expression=exp.to_identifier(fold(name), quoted=True))
+        path = "^" * column.level + str(column.relation)
+        found: exp.Expression = exp.column(column.name, path, quoted=True)
+        for name in map(self.scope.names.fold, column.column.field):
+            found = exp.Dot(this=found, expression=exp.to_identifier(name, quoted=True))
         return found
 
     def replace(self, columns: Callable[[BoundColumn], exp.Expression]) -> exp.Expression:
@@ -197,11 +200,11 @@ class BoundExpr:
 
             def means(ref: ColumnRef) -> bool:
                 found = after.find(ref)
-                return found is not None and found.relation == index and fold(found.column.name) == fold(name)
+                return found is not None and found.relation == index and found.name == fold(name)
 
             if means(ref):
                 return None
-            path = tuple(map(fold, (*self.scope.source(origin).names, origin.column.name)))
+            path = (*map(fold, self.scope.source(origin).names), origin.name)
             if origin.column.field or tuple(map(fold, ref.parts)) != path[-len(ref.parts) :]:
                 raise Refused(f"{ref.text} would refer to another column in a join")
             parts = (*after.sources[index].names[-1:], name)

@@ -89,7 +89,7 @@ class ContainmentMapping:
             return found.relation, found.column.name
         relation = self.inner.scope.item(found)
         own, theirs = self.readings[relation]
-        name = theirs.output_name(own.value(found.column.name, self.ctx.names.fold))
+        name = theirs.output_name(own.value(found))
         if name is None:
             raise Refused(f"{found.column.name} is not a column of the matching relation of the outer query")
         return self._at(self.to[relation]), name

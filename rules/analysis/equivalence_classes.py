@@ -20,7 +20,7 @@ from dovetail.planner.expr import ColumnRef, Scalar, canonical, quote
 from dovetail.planner.logical import Derived, Logical, Scan
 from dovetail.planner.sql.names import Resolver, Source
 from dovetail.planner.sql.scope import BoundColumn, Scope
-from dovetail.planner.types.schema import INTEGRAL, Column, SqlType
+from dovetail.planner.types.schema import INTEGRAL, SqlType
 from dovetail.rules.analysis.same_source import RelationLineage, quoted_column, reading
 from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
@@ -84,23 +84,21 @@ class FromScope:
         pairs = zip(self.all.sources, self.all.items, strict=True)
         return replace(self.all, sources=tuple(source if number in visible else _UNSEEN for source, number in pairs))
 
-    def resolve(self, column: ColumnRef | exp.Expr, visible: Relations) -> tuple[int, Column]:
-        """The relation and the column that a name means.  Raises ``Refused``, also for a field of a column."""
-        found = self.scope(visible).column(column).check_no_field()
-        return self.all.items[found.relation], found.column
+    def column(self, column: ColumnRef | exp.Expr, visible: Relations) -> BoundColumn:
+        """The column that a name means.  Raises ``Refused``, also for a field of a column."""
+        return self.scope(visible).column(column).check_no_field()
 
-    def substitute(self, scalar: Scalar, visible: Relations, columns: Callable[[int, Column], str | None]) -> Scalar:
+    def substitute(self, scalar: Scalar, visible: Relations, columns: Callable[[BoundColumn], str | None]) -> Scalar:
         """Replace columns of relations in an expression with SQL; None keeps a column that is qualified.
 
         A column without one gets the name of its relation.  Raises ``Refused``.
         """
 
         def text(found: BoundColumn) -> str | None:
-            number = self.all.items[found.check_no_field().relation]
-            new = columns(number, found.column)
+            new = columns(found.check_no_field())
             if new is not None or len(found.ref.parts) > 1:
                 return new
-            return ".".join(map(quote, (*self.path(number), found.column.name)))
+            return ".".join(map(quote, (*self.path(self.all.item(found)), found.column.name)))
 
         return self.scope(visible).bind(scalar).substitute(text)
 
@@ -108,12 +106,11 @@ class FromScope:
         """The relations whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
         return self.scope(visible).bind(scalar).items
 
-    def value(self, number: int, column: str) -> Value:
+    def value(self, column: BoundColumn) -> Value:
         """Return the base value of a relation's column, or the column itself if the base is unknown."""
+        number = self.all.item(column)
         found = self.reading(number)
-        if isinstance(found, str):
-            return number, self.ctx.names.fold(column)
-        return number, found.value(column, self.ctx.names.fold)
+        return number, column.name if isinstance(found, str) else found.value(column)
 
     def equality(self, conjunct: Scalar, visible: Relations) -> Equality | None:
         """Read a conjunct that compares two columns, or a column and a literal."""
@@ -133,7 +130,7 @@ class FromScope:
             inner = tree.this.unnest()
         else:
             return tree
-        type_ = self.resolve(inner, visible)[1].type if isinstance(inner, exp.Column) else None
+        type_ = self.column(inner, visible).column.type if isinstance(inner, exp.Column) else None
         if type_ is None:
             return tree
         wider = self.ctx.names.type_of(tree, ()) or type_ if isinstance(tree, exp.Cast) else type_
@@ -151,13 +148,12 @@ class FromScope:
             left, right = right, left
         if not isinstance(left, exp.Column):
             return None
-        number, column = self.resolve(left, visible)
-        value = self.value(number, column.name)
+        column = self.column(left, visible)
+        value, type_ = self.value(column), column.column.type
         if isinstance(right, exp.Column):
-            other, second = self.resolve(right, visible)
-            same = column.type is not None and column.type == second.type
-            return Equality(value, self.value(other, second.name), strict, same)
-        alike = column.type is not None and is_literal_of(right, column.type, self.ctx.names)
+            other = self.column(right, visible)
+            return Equality(value, self.value(other), strict, type_ is not None and type_ == other.column.type)
+        alike = type_ is not None and is_literal_of(right, type_, self.ctx.names)
         return Equality(value, ("", canonical(right)), strict, True) if strict and alike else None
 
 

@@ -8,7 +8,6 @@ subqueries, CTEs and aliases, as Flink's FLIP-516 and PostgreSQL's self-join eli
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -35,11 +34,12 @@ _OTHER_ROWS = frozenset(("TABLESAMPLE",))
 class ColumnLineage:
     """An output column: its name, and its value as an expression over the columns of the base.
 
-    ``value`` is in canonical form: the columns of the base are unqualified, quoted and folded.
+    ``value`` is in canonical form: the columns of the base are unqualified, quoted and folded, as is the name ``key``.
     """
 
     name: str
     value: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class RelationLineage:
     columns: tuple[ColumnLineage, ...]
     filters: tuple[str, ...] = ()
 
-    def value(self, name: str, fold: Callable[[str], str]) -> str:
+    def value(self, column: BoundColumn) -> str:
         """The value of an output column over the base.  Raises ``Refused``."""
-        found = [c.value for c in self.columns if fold(c.name) == fold(name)]
+        found = [c.value for c in self.columns if c.key == column.name]
         if len(found) != 1:
-            raise Refused(f"{name} is not one column of {' '.join(self.key)}")
+            raise Refused(f"{column.column.name} is not one column of {' '.join(self.key)}")
         return found[0]
 
     def filters_beyond(self, other: RelationLineage) -> tuple[str, ...]:
@@ -77,9 +77,9 @@ def reading(relation: Logical, ctx: Context) -> RelationLineage:
         case Nested() if relation.alias is None:
             return reading(relation.child, ctx)
         case Scan():
-            return _rename_output(_scan(relation, ctx), relation.renames)
+            return _rename_output(_scan(relation, ctx), relation.renames, ctx)
         case Derived() if not relation.lateral:
-            return _rename_output(_query(relation.query, relation, ctx), relation.renames)
+            return _rename_output(_query(relation.query, relation, ctx), relation.renames, ctx)
     raise Refused(f"{relation.label} is neither a table nor a subquery")
 
 
@@ -105,11 +105,10 @@ def over_base(bound: BoundExpr, readings: tuple[RelationLineage | None, ...]) ->
 
     ``readings``: one for each relation of the scope; None for one that is a base itself.  Raises ``Refused``.
     """
-    fold = bound.scope.names.fold
 
     def base_value(found: BoundColumn) -> exp.Expression:
-        read, name = readings[found.check_no_field().relation], found.column.name
-        inner = exp.column(fold(name), quoted=True) if read is None else Scalar(read.value(name, fold)).tree
+        read = readings[found.check_no_field().relation]
+        inner = exp.column(found.name, quoted=True) if read is None else Scalar(read.value(found)).tree
         if len(readings) == 1:
             return inner
         return replace_columns(inner, lambda base: exp.column(base.name, str(found.relation), quoted=True))
@@ -146,7 +145,7 @@ def _scan(scan: Scan, ctx: Context) -> RelationLineage:
         if definition is None:
             raise Refused(f"{scan.text} is defined elsewhere")
         found = _query(definition.query, Scan(scan.name, scan.text, None, cte=scan.cte), ctx, f"WITH {scan.cte}")
-        return _rename_output(found, definition.renames)
+        return _rename_output(found, definition.renames, ctx)
     extra = _extra(scan)
     if _OTHER_ROWS & set(extra):
         raise Refused(f"a sample of {scan.text} has other rows each time")
@@ -236,20 +235,21 @@ def _items(item: Scalar, inner: RelationLineage, scope: Scope) -> tuple[ColumnLi
     name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
     if not name:
         raise Refused(f"{item.shown} has no name")
-    return (ColumnLineage(name, over_base(scope.bind(tree.unalias()), (inner,))),)
+    return (ColumnLineage(name, over_base(scope.bind(tree.unalias()), (inner,)), scope.names.fold(name)),)
 
 
-def _rename_output(found: RelationLineage, renames: tuple[str, ...]) -> RelationLineage:
+def _rename_output(found: RelationLineage, renames: tuple[str, ...], ctx: Context) -> RelationLineage:
     if not renames:
         return found
     if len(renames) != len(found.columns):
         raise Refused("its column aliases differ in number from its columns")
-    columns = tuple(ColumnLineage(name, c.value) for name, c in zip(renames, found.columns, strict=True))
-    return RelationLineage(found.key, found.base, columns, found.filters)
+    pairs = zip(renames, found.columns, strict=True)
+    return replace(found, columns=tuple(ColumnLineage(name, c.value, ctx.names.fold(name)) for name, c in pairs))
 
 
 def _base_column(name: str, ctx: Context) -> ColumnLineage:
-    return ColumnLineage(name, quoted_column(ctx.names.fold(name)))
+    key = ctx.names.fold(name)
+    return ColumnLineage(name, quoted_column(key), key)
 
 
 @lru_cache(maxsize=4_096)

@@ -15,6 +15,7 @@ from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock
+from dovetail.rules.query.select_list import items_named
 
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In)
@@ -119,7 +120,7 @@ class ItemReader:
         if column.type is None:
             raise Refused(f"the type of {ref.text} is not known")
         side: Side = "right" if self.scope.item(found) else "left"
-        key = found.relation, ".".join((self.ctx.names.fold(column.name), *column.field))
+        key = found.relation, ".".join((found.name, *column.field))
         return _Used(found.relation, side, ref.parts[-1], ref.text, column.type, key)
 
     def read(self, parts: AggregateParts) -> AggregateParts:
@@ -219,7 +220,6 @@ class ItemReader:
         """An expression over aggregates and groups, as one over the columns of the aggregate."""
         if clause.plans:
             raise Refused(f"{clause.shown} holds a subquery", clause.place)
-        aliases = {self.ctx.names.fold(i.tree.alias) for i in self.block.project.items if i.tree.alias}
 
         def renamed(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.AggFunc):
@@ -227,7 +227,7 @@ class ItemReader:
                 return exp.column(f"{TOTAL}{parts.total(total)}")
             if isinstance(node, exp.Column):
                 used = self.column(node)
-                if used.key not in keys or (not node.args.get("table") and self.ctx.names.fold(node.name) in aliases):
+                if used.key not in keys or items_named(node, self.block.project.items, self.ctx.names):
                     raise Refused(f"{clause.shown} uses more than the grouping columns", clause.place)
                 return exp.column(f"{GROUPED}{parts.carry(used)}")
             if not isinstance(node, _PLAIN):

@@ -49,5 +49,5 @@ def _is_bin(tree: exp.Expression, side: Logical, ctx: Context) -> bool:
     if block is None:
         return False
     inside = columns_inside(block, scope.sources[column.relation], ctx, computed=True)
-    text = inside.get(ctx.names.fold(column.column.name), "")
+    text = inside.get(column.name, "")
     return bool(text) and _is_bin(Scalar(text).tree, block.tree, ctx)

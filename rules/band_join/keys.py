@@ -46,7 +46,7 @@ def matches_at_most_one(join: BandJoin, ctx: Context) -> bool:
         for end in (operand for c in join.condition for operand in _operands(c)):
             if isinstance(end, exp.Column):
                 found = scope.column(end).check_no_field()
-                equal[found.relation >= len(sides[0])].add(ctx.names.fold(found.column.name))
+                equal[found.relation >= len(sides[0])].add(found.name)
     except Refused:
         return False
     relations = zip((join.left, join.right), sides, equal, strict=True)

@@ -57,14 +57,6 @@ def _rows(left: tuple[Source, ...], why: str, place: Place | None, ctx: Context)
     return tuple(found)
 
 
-def _qualifiers(parts: tuple[str, ...], table: Source, ctx: Context) -> int:
-    """How many parts of a reference to a column of the table name the table itself."""
-    folded, names = tuple(map(ctx.names.fold, parts)), tuple(map(ctx.names.fold, table.names))
-    own = {ctx.names.fold(column.name) for column in table.columns or ()}
-    possible = range(min(len(names), len(parts) - 1), 0, -1)
-    return next((n for n in possible if folded[:n] == names[-n:] and folded[n] in own), 0)
-
-
 def _over_found(conjunct: Scalar, join: LookupJoin, left: tuple[Source, ...], why: str, ctx: Context) -> Scalar:
     """A conjunct with ``FOUND`` in the place of the table's name."""
     if conjunct.plans:
@@ -78,14 +70,14 @@ def _over_found(conjunct: Scalar, join: LookupJoin, left: tuple[Source, ...], wh
         if len(ref.parts) == 1 and known and ref.parts not in columns:
             return None  # a type, a unit, a keyword
         try:
-            index, _ = ctx.names.resolve(ref, (*left, *right))
+            index, column = ctx.names.resolve(ref, (*left, *right))
         except NoSuchColumn:
             return None  # as before, in what only Spark reads; Spark's analysis refuses what is a column
         except Refused as no:
             ctx.fail(f"{no}, and the left side can be read only once ({why})", conjunct.place)
         if index < len(left):
             return None
-        return ".".join((FOUND, *map(quote, ref.parts[_qualifiers(ref.parts, right[0], ctx) :])))
+        return ".".join((FOUND, *map(quote, ref.parts[-1 - len(column.field) :])))
 
     text = replace_references(conjunct.text, over_found)
     return conjunct if text == conjunct.text else Scalar(text, (), conjunct.place)

@@ -17,7 +17,6 @@ from dovetail.planner.catalog.stats import LengthClass
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
-from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.logical import BandJoin, Logical, Project, Sort
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
@@ -52,9 +51,9 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     join = block and block.tree
     if block is None or not isinstance(join, BandJoin) or join.kind not in ("inner", "cross", "left", "right"):
         return None
-    if not _is_aggregated(block, node) or block.project.hint or not ctx.measures:
+    if block.project not in (node, node.child) or not block.is_aggregated or not ctx.measures:
         return None
-    if join.hints or join.bin_width is not None:
+    if block.project.hint or join.hints or join.bin_width is not None:
         return None
     spark_join = SparkJoin(join, block.condition, None, ctx)
     if spark_join.reason:
@@ -65,13 +64,6 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
         ctx.decline(f"running sums do not apply: {no.reason}", no.place or join.band.conjuncts[0].place)
         return None
     return plan
-
-
-def _is_aggregated(block: QueryBlock, node: Sort | Project) -> bool:
-    """Whether a block groups or aggregates, and at most sorts the result."""
-    if block.project not in (node, node.child) or not block.is_grouped:
-        return False
-    return block.aggregate is not None or any(map(aggregates_rows, block.project.items))
 
 
 @dataclass(frozen=True)

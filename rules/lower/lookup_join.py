@@ -11,7 +11,7 @@ from typing import Any
 from dovetail.planner.catalog.cost import KEY_SAMPLE
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.errors import Refused, Unsupported
-from dovetail.planner.expr import ColumnRef, Scalar
+from dovetail.planner.expr import Scalar, is_reference
 from dovetail.planner.logical import Logical, Nested, Scan
 from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.planner.logical.lookup_spec import LookupSpec
@@ -87,7 +87,7 @@ def _changes(join: LookupJoin, ctx: Context) -> str | None:
         if change is None or change.insert_only or scan.cte:
             continue
         keys = [_column_of(k.value, scan, join, ctx) for k in join.keys]
-        if not {ctx.names.fold(k or "") for k in keys} <= {ctx.names.fold(c) for c in change.key}:
+        if not set(keys) <= set(map(ctx.names.fold, change.key)):
             return (
                 f"{scan.text} is a changelog, and its key ({', '.join(change.key)}) does not hold the lookup keys "
                 f"({', '.join(k.value.shown for k in join.keys)}): changes of one row would go to different tasks"
@@ -96,17 +96,10 @@ def _changes(join: LookupJoin, ctx: Context) -> str | None:
 
 
 def _column_of(value: Scalar, scan: Scan, join: LookupJoin, ctx: Context) -> str | None:
-    """The column of a table that a key is, or None for anything else."""
-    try:
-        (ref,) = value.columns
-        if value.text.replace("`", "") != ".".join(ref.parts):
-            return None
-        sources = ctx.names.sources(join.left)
-        index, column = ctx.names.resolve(ColumnRef(ref.parts, ref.text), sources)
-        mine = ctx.names.sources(scan)[0]
-    except (Refused, ValueError):
-        return None
-    return column.name if sources[index] == mine else None
+    """The name, folded, of the column of a table that a key is, or has a field of; None for anything else."""
+    scope = ctx.scope(join.left)
+    found = scope.find(value.tree) if value.known is not None and is_reference(value.tree) else None
+    return found.name if found and scope.source(found) == ctx.names.sources(scan)[0] else None
 
 
 def _base(left: Logical) -> Logical:

@@ -143,24 +143,16 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
         return None
     if keeps_ties(ranking) and count > 1:
         raise Refused(f"{ranking.function}() <= {count} keeps all rows that tie; row_number() keeps {count} of them")
-    if (distance := _distance(keys[0], pairs)) is not None:
+    first = keys[0].expression
+    if distance := sorting_distance(first.tree, pairs, first.place, descending=keys[0].descending):
         if keeps_ties(ranking):
-            raise Refused(
-                f"{ranking.function}() keeps all rows of one distance; row_number() keeps one of them",
-                keys[0].expression.place,
-            )
-        ties = [key for key in keys[1:] if pairs.side(key.expression.tree) not in ("left", None)]
-        for key in ties:
-            try:
-                check_tie_breaks(distance, key.expression.tree, pairs)
-            except Refused as no:
-                raise Refused(no.reason, key.expression.place) from no
-        last_first = tuple(map(_last_first, ties))
-        return Wanted(distance.right, "both", last_first, count, distance.near, keys[0].nulls_first)
-    if gap := read_gap(keys[0].expression.tree, pairs, keys[0].expression.place):
+            others = "keeps all rows of one distance; row_number() keeps one of them"
+            raise Refused(f"{ranking.function}() {others}", first.place)
+        return _least_distant(distance, keys, pairs, count)
+    if gap := read_gap(first.tree, pairs, first.place):
         if not gap.exact and (keeps_ties(ranking) or len(keys) > 1):
-            raise Refused(f"rows of several times may have one {keys[0].expression.shown}", keys[0].expression.place)
-        keys[0] = SortKey(Scalar(sql(gap.time), (), keys[0].expression.place), gap.falls != keys[0].descending, False)
+            raise Refused(f"rows of several times may have one {first.shown}", first.place)
+        keys[0] = SortKey(Scalar(sql(gap.time), (), first.place), gap.falls != keys[0].descending, False)
     for key in keys[:1] if keeps_ties(ranking) else keys:
         if pairs.side(key.expression.tree) != "right":
             raise Refused(f"{key.expression.shown} depends on both rows of a pair", key.expression.place)
@@ -170,9 +162,15 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
     return Wanted(without_parentheses(time.expression.tree), way, ordered, count)
 
 
-def _distance(key: SortKey, pairs: Pairs) -> Distance | None:
-    """The distance that a sort key is."""
-    return sorting_distance(key.expression.tree, pairs, key.expression.place, descending=key.descending)
+def _least_distant(distance: Distance, keys: list[SortKey], pairs: Pairs, count: int) -> Wanted:
+    """What sort keys need, the first of which is a distance.  Raises ``Refused``."""
+    for key in keys[1:]:
+        try:
+            check_tie_breaks(distance, key.expression.tree, pairs)
+        except Refused as no:
+            raise Refused(no.reason, key.expression.place) from no
+    ties = tuple(map(_last_first, keys[1:]))
+    return Wanted(distance.right, "both", ties, count, distance.near, keys[0].nulls_first)
 
 
 def _last_first(key: SortKey) -> tuple[exp.Expression, bool, bool]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.functions import VOLATILE
-from dovetail.planner.expr.tokens import called, mentioned
+from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import readers_of_join
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import leans_on_left, words_of
 from dovetail.rules.query.decorrelation import check_deterministic, outer_relations
 from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock
@@ -26,39 +26,44 @@ _FILLS_LEFT = ("right", "full")  # with NULL, so that WHERE may find other left 
 
 @dataclass(frozen=True)
 class BottomJoin:
-    """A join at the bottom of a block's FROM, and the joins ``above`` it, the last one first."""
+    """A join at the bottom of a block's FROM, and the joins ``above`` it, the last one first.
+
+    ``tested``: conditions over the relations of the block that its pairs fulfill as well.
+    """
 
     join: Join
     above: tuple[Join | LateralView, ...]
     whole: QueryBlock
+    ctx: Context
+    tested: tuple[Scalar, ...]
 
     @property
     def readers(self) -> tuple[Scalar, ...]:
         """What the joins above read."""
         return tuple(scalar for join in self.above for scalar in readers_of_join(join))
 
-    def block(self, ctx: Context) -> QueryBlock:
+    def block(self) -> QueryBlock:
         """The block over this join alone, with the conditions of WHERE that its pairs have to fulfill.
 
         Raises ``Refused`` where the joins above, or a condition over them, read the right side of this join.
         """
         for join in self.above:
-            self._check(join, ctx)
-        condition = tuple(conjunct for conjunct in self.whole.condition if self._tests_pairs(conjunct, ctx))
+            self._check(join)
+        condition = (*filter(self._tests_pairs, self.whole.condition), *self.tested)
         return replace(self.whole, tree=self.join, condition=condition)
 
-    def _tests_pairs(self, conjunct: Scalar, ctx: Context) -> bool:
+    def _tests_pairs(self, conjunct: Scalar) -> bool:
         """Whether a condition of WHERE is one of the pairs.  Any other has one value for all pairs of a left row."""
         if not self.above and not conjunct.plans:
             return True
-        tree = self.whole.tree
+        tree, ctx = self.whole.tree, self.ctx
         check_deterministic(Scalar(conjunct.text, (), conjunct.place), lambda call: ctx.volatile_call(call, tree))
         scope = ctx.scope(tree)
         inside = (outer_relations(plan, scope, ctx) for plan in conjunct.plans)
         relations = scope.bind(conjunct).relations.union(*inside)
         fills = any(isinstance(join, Join) and join.kind in _FILLS_LEFT for join in self.above)
         is_below = not fills and all(number < len(ctx.names.sources(self.join)) for number in relations)
-        if relations.isdisjoint(self._right(ctx)):
+        if relations.isdisjoint(self._right()):
             return is_below and not conjunct.plans
         if not is_below:
             raise _read_by(conjunct.shown, conjunct.place)
@@ -68,23 +73,23 @@ class BottomJoin:
         """FROM with another relation in the place of the join."""
         return with_leaves(self.whole.tree, [(self.join, nearest)])
 
-    def _right(self, ctx: Context) -> range:
+    def _right(self) -> range:
         """The numbers of the relations of the side that has the nearest rows."""
-        first = len(ctx.names.sources(self.join.left))
-        return range(first) if self.join.kind == "right" else range(first, len(ctx.names.sources(self.join)))
+        first, last = (len(self.ctx.names.sources(side)) for side in (self.join.left, self.join))
+        return range(first) if self.join.kind == "right" else range(first, last)
 
-    def _check(self, join: Join | LateralView, ctx: Context) -> None:
+    def _check(self, join: Join | LateralView) -> None:
         """Raise ``Refused`` where a join above may read the right side of this join."""
-        right = self._right(ctx)
+        right, ctx = self._right(), self.ctx
         if isinstance(join, LateralView):
-            self._check_words(join.text, ctx)
+            self._check_words(join.text)
             return
         if join.using or join.natural:
             raise Refused(
                 f"USING or NATURAL of the {join.keyword} behind it may read the nearest row; write ON", join.place
             )
         if isinstance(join.right, Opaque) and join.right.lateral:
-            self._check_words(join.right.text, ctx)
+            self._check_words(join.right.text)
         elif isinstance(join.right, Derived) and join.right.lateral:
             if not outer_relations(join.right.query, ctx.scope(join.left), ctx).isdisjoint(right):
                 raise _read_by("LATERAL", join.place)
@@ -97,25 +102,25 @@ class BottomJoin:
             if not scope.bind(conjunct).relations.isdisjoint(right):
                 raise _read_by(conjunct.shown, conjunct.place)
 
-    def _check_words(self, text: Scalar, ctx: Context) -> None:
+    def _check_words(self, text: Scalar) -> None:
         """The same for a relation that is kept as text: it has no name of the right side, and of no column there."""
-        sources = [ctx.names.sources(self.join)[number] for number in self._right(ctx)]
-        names = {ctx.names.fold(name) for source in sources for name in source.names}
-        names |= {ctx.names.fold(column.name) for source in sources for column in source.columns or ()}
-        words = set(map(ctx.names.fold, mentioned(text.text)))
-        if "*" in words or not words.isdisjoint(names):
+        names = self.ctx.names
+        sources = [names.sources(self.join)[number] for number in self._right()]
+        own = (name for s in sources for name in (*s.names, *(column.name for column in s.columns or ())))
+        words = words_of(text, names)
+        if "*" in words or not words.isdisjoint(map(names.fold, own)):
             raise _read_by(text.shown, text.place)
         if not called(text.text).isdisjoint(VOLATILE):
             raise Refused(f"{text.shown} is not deterministic", text.place)
 
 
-def bottom_joins(block: QueryBlock) -> Iterator[BottomJoin]:
+def bottom_joins(block: QueryBlock, ctx: Context, tested: tuple[Scalar, ...] = ()) -> Iterator[BottomJoin]:
     """Yield the joins that a block's FROM begins with, the last one first."""
     tree: Logical = block.tree
     above: tuple[Join | LateralView, ...] = ()
     while isinstance(tree, Join | LateralView):
         if isinstance(tree, Join) and (not above or tree.kind != "right"):
-            yield BottomJoin(tree, above, block)
+            yield BottomJoin(tree, above, block, ctx, tested)
         above = (*above, tree)
         tree = tree.left if isinstance(tree, Join) else tree.child
 

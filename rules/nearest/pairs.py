@@ -131,8 +131,8 @@ class Pairs:
         if one is None or not isinstance(one.right, exp.Column):
             return False
         types = {self.scope.type_of(end) for end in one.operands}
-        column = self.ctx.scope(self.join.left, self.join.right).column(one.right).column
-        is_key = not column.field and frozenset((self.ctx.names.fold(column.name),)) in keys
+        found = self.ctx.scope(self.join.left, self.join.right).column(one.right)
+        is_key = not found.column.field and frozenset((found.name,)) in keys
         return is_key and len(types) == 1 and all(t is not None and t.exact for t in types)
 
     def _unequal(self, conjunct: Scalar) -> Comparison | None:

@@ -28,6 +28,7 @@ from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.decorrelation import check_inner
 from dovetail.rules.query.from_items import bare
 from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.select_list import items_named
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class _Beside:
         self.inner = Scope.of(ctx.names, block.tree, outer=Scope.of(ctx.names, left.tree or left.rows))
         self.after = Scope.of(ctx.names, left.rows, block.tree)
         self.outer_relations = len(ctx.names.sources(left.rows))
-        self.aliases = {ctx.names.fold(item.tree.alias) for item in block.project.items if item.tree.alias}
+        self.items = block.project.items
 
     def scalar(self, scalar: Scalar) -> Scalar:
         """An expression.  Raises ``Refused`` where it cannot be written so."""
@@ -184,7 +185,7 @@ class _Beside:
         """The same for a key of ORDER BY, which may also be the number or the name of an item."""
         if isinstance(without_parentheses(key.tree), exp.Literal):
             raise Refused(f"ORDER BY {key.shown} is the number of an item; write the column", key.place)
-        if any(len(c.parts) == 1 and self.inner.names.fold(c.parts[0]) in self.aliases for c in key.columns):
+        if any(items_named(c, self.items, self.inner.names) for c in key.columns):
             raise Refused(f"ORDER BY {key.shown} has the name of an item; write its expression", key.place)
         return self.scalar(key)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, quote
-from dovetail.planner.expr.tokens import mentioned
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Nested, Opaque, expressions
 from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
@@ -108,8 +107,7 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
         with suppress(Refused):
             if numbers := scope.names.starred(scalar.known, scope.sources):  # otherwise it shows the fields of a column
                 return {(number, "*") for number in numbers}
-    words = {scope.names.fold(word) for word in mentioned(scalar.text)}
-    words |= {word for plan in scalar.plans for word in words_of(plan, scope.names)}
+    words = words_of(scalar, scope.names)
     if "*" in words:
         return {(None, "*")}
     if scalar.plans:
@@ -118,7 +116,7 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
         found = [(tree, scope.find(tree)) for tree in columns_in(scalar.tree)]
     except Refused:
         return {(None, word) for word in words}
-    known = {(column.relation, scope.names.fold(column.column.name)) for _, column in found if column is not None}
+    known = {(column.relation, column.name) for _, column in found if column is not None}
     unknown = {scope.names.fold(part) for tree, column in found if column is None for part in column_ref(tree).parts}
     return known | {(None, name) for name in unknown}
 

@@ -119,8 +119,8 @@ def nearest_version(
         return None
     kept = Pairs(pairs.join, (*keys, match, *own), ctx)
     nearest = kept.nearest(wanted, (*readers, *rest))
-    shown = {ctx.names.fold(column.name) for relation in nearest.right for column in relation.columns}
-    if versions.numbered or ctx.names.fold(versions.until.name) in shown:  # of rows that tie, the last has both
+    shown = (column.name for relation in nearest.right for column in relation.columns)
+    if versions.numbered or versions.until.name in shown:  # of rows that tie, the last has both
         nearest = kept.nearest(replace(wanted, ties=((versions.until, False, False),)), (*readers, *rest))
     new = NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma, certain=True)
     return new, rest

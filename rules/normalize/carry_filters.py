@@ -84,7 +84,7 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         shown = columns_inside(block, scope.sources[at], ctx, computed=True)
 
         def inside(found: BoundColumn) -> str:
-            return ".".join((operand(shown[ctx.names.fold(found.column.name)]), *map(quote, found.column.field)))
+            return ".".join((operand(shown[found.name]), *map(quote, found.column.field)))
 
         moved = bound.substitute(inside)
         if not looks_like_band(moved) or len(ctx.scope(block.tree).bind(moved).relations) < 2:

@@ -24,9 +24,8 @@ _HIDDEN = "_metadata"
 def check_values(relations: Iterable[Logical], block: Node, ctx: Context) -> None:
     """Raise ``Refused`` if a block uses such a column of a relation whose columns are about to be replaced."""
     for relation in relations:
-        words: set[str] | None = None
+        words = words_of(block, ctx.names, but=relation)
         for source in ctx.names.sources(relation):
-            words = words_of(block, ctx.names, but=relation) if words is None else words
             if _HIDDEN in words and _HIDDEN not in {c.name for c in source.columns or ()}:
                 raise Refused(f"a subquery does not return {_HIDDEN}")
             for column in source.columns or ():

@@ -19,6 +19,7 @@ from dovetail.planner.logical import (
 from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
+from dovetail.rules.query.select_list import items_named
 
 
 def correlated(query: Node, names: Resolver) -> bool:
@@ -37,18 +38,17 @@ def check_not_correlated(ctx: Context) -> None:
         raise Refused("it is in a correlated subquery")
 
 
-def words_of(block: Node, names: Resolver, *, but: Node | None = None) -> set[str]:
-    """All words of a block, folded, subqueries included: the columns it names are among them, and ``*`` for all.
+def words_of(part: Node | Scalar, names: Resolver, *, but: Node | None = None) -> set[str]:
+    """All words of a part of a query, folded: the columns it names are among them, and ``*`` for all.
 
     ``but`` is a part of it that is left out.
     """
-    if block == but:
+    if part == but:
         return set()
-    texts = [block.text] if isinstance(block, Verbatim) else [s.text for s in expressions(block)]
-    found = {names.fold(word) for text in texts for word in mentioned(text)}
-    if isinstance(block, Join):
-        found |= set(map(names.fold, block.using))
-    return found.union(*(words_of(below, names, but=but) for below in (*block.children, *block.subplans)))
+    below: tuple[Node | Scalar, ...] = part.plans if isinstance(part, Scalar) else (*part.children, *expressions(part))
+    found = mentioned(part.text) if isinstance(part, Scalar | Verbatim) else frozenset()
+    merged = part.using if isinstance(part, Join) else ()
+    return {*map(names.fold, (*found, *merged))}.union(*(words_of(one, names, but=but) for one in below))
 
 
 def leans_on_left(relation: Node) -> bool:
@@ -63,14 +63,13 @@ def _closed(block: Project, names: Resolver) -> bool:
     while not isinstance(node, Relation | OneRow) and len(node.children) == 1:
         scalars += expressions(node)
         node = node.children[0]
-    aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
     # a semi join does not show what its condition reads
     parts = [(scalars, (node,)), *((expressions(join), join.children) for join in _joins(node))]
     try:
         for texts, relations in parts:
             sources = tuple(source for relation in relations for source in names.sources(relation))
             for column in (c for text in texts for c in text.columns):
-                is_alias = texts is scalars and len(column.parts) == 1 and names.fold(column.parts[0]) in aliases
+                is_alias = texts is scalars and items_named(column, block.items, names)
                 if column.parts[-1] != "*" and not is_alias:
                     names.resolve(column, sources)
     except Refused:

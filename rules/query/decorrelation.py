@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import NoSuchColumn, Refused
-from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, sql
+from dovetail.planner.expr import Scalar, columns_in, is_star, sql
 from dovetail.planner.expr.aggregate_calls import has_aggregate
 from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.keys.read_keys import looks_like_keys
@@ -18,33 +18,8 @@ from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import correlated, leans_on_left
-from dovetail.rules.query.query_block import QueryBlock, read_block
-
-_SIMPLE = (
-    exp.Column,
-    exp.Identifier,
-    exp.Dot,
-    exp.Star,
-    exp.Literal,
-    exp.Null,
-    exp.Boolean,
-    exp.Alias,
-    exp.Paren,
-    exp.Neg,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Abs,
-    exp.Coalesce,
-    exp.Greatest,
-    exp.Least,
-    exp.Cast,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Interval,
-    exp.Var,
-    exp.TimestampTrunc,
-)
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.select_list import items_named
 
 
 def more_than_a_block(node: Logical) -> str:
@@ -72,25 +47,13 @@ def has_band_or_keys(conjuncts: tuple[Scalar, ...]) -> bool:
     return bounds(conjuncts) >= 2 or any(map(looks_like_keys, conjuncts))
 
 
-def is_aggregated(block: QueryBlock) -> bool:
-    """Whether the select list of a block has an aggregate; as cheap."""
-    return any(item.known is not None and has_aggregate(item.known) for item in block.project.items)
-
-
-def why_not_simple(tree: exp.Expression) -> str:
-    """Return the reason why an item of a select list is more than columns and arithmetic; empty if it is not."""
-    if all(isinstance(node, _SIMPLE) for node in tree.walk()):
-        return ""
-    return "its select list holds more than columns, literals and arithmetic"
-
-
 def why_not_rows(items: Iterable[Scalar]) -> str:
     """Return the reason why a select list may not return a row for each row of FROM, as an aggregate does not."""
     for item in items:
         if item.plans:
             return "its select list holds a subquery"
         tree = item.tree
-        if why_not_simple(tree) and (volatile(tree) or has_aggregate(tree) or tree.find(exp.Window, *GENERATORS)):
+        if volatile(tree) or has_aggregate(tree) or tree.find(exp.Window, *GENERATORS):
             return "its select list holds more than columns, literals and functions of one row"
     return ""
 
@@ -128,7 +91,6 @@ def outer_relations(query: Node, outer: Scope, ctx: Context) -> frozenset[int]:
         raise Refused("a subquery is more than one SELECT")
     check_inner(block.tree, ctx.names)
     inner = Scope.of(ctx.names, block.tree, outer=outer)
-    aliases = {ctx.names.fold(item.tree.alias) for item in block.project.items if item.tree.alias}
     found = set()
     for scalar in (*block.condition, *block.project.items, *block.in_clauses):
         check_deterministic(scalar)
@@ -138,7 +100,7 @@ def outer_relations(query: Node, outer: Scope, ctx: Context) -> frozenset[int]:
             try:
                 column = inner.column(tree)
             except NoSuchColumn:
-                if ctx.names.fold(column_ref(tree).text) in aliases:
+                if items_named(tree, block.project.items, ctx.names):
                     continue
                 raise
             if column.level:

@@ -9,6 +9,7 @@ from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.query.query_block import QueryBlock
+from dovetail.rules.query.select_list import items_named
 
 
 def grouping_expressions(block: QueryBlock, scope: Scope) -> tuple[Scalar, ...]:
@@ -29,10 +30,8 @@ def grouping_expressions(block: QueryBlock, scope: Scope) -> tuple[Scalar, ...]:
 
 def _meant(key: Scalar, items: tuple[Scalar, ...], scope: Scope) -> Scalar:
     """A key, or the item that it means by its number or its name."""
-    tree, fold = key.tree, scope.names.fold
+    tree = key.tree
     if isinstance(tree, exp.Literal) and tree.is_int and 0 < int(tree.name) <= len(items):
         return without_alias(items[int(tree.name) - 1])
-    if isinstance(tree, exp.Column) and not tree.table and scope.find(tree) is None:
-        named = [item for item in items if fold(item.tree.alias) == fold(tree.name)]
-        return without_alias(named[0]) if len(named) == 1 else key
-    return key
+    named = items_named(tree, items, scope.names) if isinstance(tree, exp.Column) and not scope.find(tree) else []
+    return without_alias(named[0]) if len(named) == 1 else key

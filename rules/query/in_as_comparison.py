@@ -10,7 +10,6 @@ from dovetail.planner.expr.subqueries import subquery_test
 from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Logical
 from dovetail.rules.context import Context
-from dovetail.rules.query.decorrelation import is_aggregated
 from dovetail.rules.query.query_block import read_block
 
 
@@ -24,7 +23,7 @@ def in_as_comparison(conjunct: Scalar, outer: Logical, ctx: Context) -> Scalar:
     if test is None or test.value is None or block is None or not block.is_plain or block.project.quantifier:
         return conjunct
     items = block.project.items
-    if len(items) != 1 or not is_aggregated(block) or items[0].tree.find(exp.Window):
+    if len(items) != 1 or not block.is_aggregated or items[0].tree.find(exp.Window):
         return conjunct
     try:
         wanted = ctx.scope(outer).bind(test.value).type

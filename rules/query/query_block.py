@@ -23,9 +23,12 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.logical import (
     Aggregate,
+    Derived,
     Filter,
+    Join,
     Limit,
     Logical,
     OneRow,
@@ -79,6 +82,11 @@ class QueryBlock:
         return all(isinstance(n, Aggregate) or (isinstance(n, Filter) and n.clause == "HAVING") for n in self.below)
 
     @property
+    def is_aggregated(self) -> bool:
+        """Whether it groups or aggregates rows, and does no more with them."""
+        return self.is_grouped and (self.aggregate is not None or any(map(aggregates_rows, self.project.items)))
+
+    @property
     def sort(self) -> Sort | None:
         """ORDER BY, SORT BY, DISTRIBUTE BY or CLUSTER BY."""
         return next((n for n in self.above if isinstance(n, Sort)), None)
@@ -87,6 +95,17 @@ class QueryBlock:
     def in_clauses(self) -> Iterator[Scalar]:
         """The expressions of all clauses but the select list, FROM and WHERE."""
         return (scalar for node in self.clauses for scalar in expressions(node))
+
+    @property
+    def subqueries(self) -> Iterator[Node]:
+        """The subqueries of the select list and of WHERE, and the LATERAL ones that FROM joins, the last one first."""
+        for scalar in (*self.project.items, *self.condition):
+            yield from scalar.plans
+        tree = self.tree
+        while isinstance(tree, Join):
+            if isinstance(tree.right, Derived) and tree.right.lateral:
+                yield tree.right.query
+            tree = tree.left
 
     @cached_property
     def from_items(self) -> FromItems:

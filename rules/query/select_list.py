@@ -1,4 +1,4 @@
-"""The columns of a select list: the expression over FROM behind each name, in canonical form."""
+"""The columns of a select list: what a name of one means, and the expression over FROM behind each name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import is_star, sql
+from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_star, sql
 from dovetail.planner.logical import Project
+from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.scope import Scope
+
+
+def items_named(name: ColumnRef | exp.Expr, items: Iterable[Scalar], names: Resolver) -> list[Scalar]:
+    """The items of a select list that have a name as alias, as GROUP BY, HAVING and ORDER BY may mean it."""
+    alias, *more = (name if isinstance(name, ColumnRef) else column_ref(name)).parts  # type: ignore[arg-type]
+    return [item for item in items if not more and names.fold(item.tree.alias) == names.fold(alias)]
 
 
 class SelectList:

@@ -63,9 +63,7 @@ def _excepted(tree: exp.Expr, scope: JoinScope, names: Resolver) -> tuple[ShownC
     for one in star.args.get("except_") or star.args.get("except") or ():
         if isinstance(one, exp.Column) and len(one.parts) > 1:
             raise Refused(f"{sql(tree)} leaves out a column of one relation")
-        hits = [c for c in _shown(exp.Star(), scope, names) if names.fold(c.name) == names.fold(one.name)]
-        if isinstance(tree, exp.Column):
-            hits = [c for c in _shown(tree, scope, names) if names.fold(c.name) == names.fold(one.name)]
+        hits = [c for c in _shown(tree, scope, names) if names.fold(c.name) == names.fold(one.name)]
         if len(hits) != 1:
             raise Refused(f"{one.name} in {sql(tree)} is not one column")
         found.append(hits[0])

@@ -54,7 +54,7 @@ def expression_inside(scalar: Scalar, scope: Scope, columns: dict[str, str]) -> 
     """
 
     def inside(column: BoundColumn) -> str:
-        text = columns.get(scope.names.fold(column.column.name))
+        text = columns.get(column.name)
         if text is None or column.level or column.column.field:
             raise Refused(f"{column.ref.text} is no column of the subquery", scalar.place)
         return text

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.expr.aggregate_calls import calls
 from dovetail.planner.logical import Derived, Join, Logical, Project, Scan, Sort
 from dovetail.rules.analysis.containment_mapping import same_tables
 from dovetail.rules.analysis.same_source import RelationLineage, same_source
@@ -46,26 +45,16 @@ def _read(project: Project, ctx: Context) -> Groups | None:
         return None
     join = block.tree
     conjuncts = (*join.condition, *block.condition)
-    if join.kind not in ("inner", "cross", "left") or not conjuncts:
+    if join.kind not in ("inner", "cross", "left") or not conjuncts or not block.is_aggregated:
         return None
-    place = next((c.place for c in conjuncts if looks_like_band(c)), None)
-    unsupported: Refused | None = None
-    try:
-        if not _aggregates(block):
-            return None
-    except Refused as no:
-        unsupported = no
-    if not any(map(looks_like_band, conjuncts)):
-        return None if unsupported else _report_self_joins(join, conjuncts, ctx)
+    bound = next(filter(looks_like_band, conjuncts), None)
+    if bound is None:
+        return _report_self_joins(join, conjuncts, ctx)
     try:
         readings = same_source(join.left, join.right, ctx)
-        if readings is None or project.hint:
-            return None
-        if unsupported:
-            raise unsupported
-        return _groups(project, block, join, readings, ctx)
+        return None if readings is None or project.hint else _groups(project, block, join, readings, ctx)
     except Refused as no:
-        return ctx.decline(f"it cannot become a window: {no.reason}", no.place or place) if no.reason else None
+        return ctx.decline(f"it cannot become a window: {no.reason}", no.place or bound.place) if no.reason else None
 
 
 def _groups(
@@ -90,8 +79,3 @@ def _report_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) 
                 ctx.decline("it cannot become a window: the aggregated self-join has no band", conjuncts[0].place)
         except Refused:
             return
-
-
-def _aggregates(block: QueryBlock) -> bool:
-    """Whether the block groups or aggregates, and does no more than that."""
-    return block.is_grouped and (block.aggregate is not None or any(calls(item) for item in block.project.items))

@@ -180,17 +180,11 @@ class _Found:
 
     @staticmethod
     def _total(call: Call, totals: FrameAggregates) -> str:
-        if call.distinct and call.function not in ("min", "max"):
-            raise Refused(f"{call.text}: DISTINCT needs the rows themselves")
-        argument = "" if call.argument is None else totals.pair.over_row(call.argument)
-        if call.argument is not None and totals.pair.side(call.argument.tree) != "right":
-            raise Refused(f"{call.text} uses more than the rows in the band")
+        argument = totals.argument(call)
         if call.function == "count":
             count = totals.count(argument)
             return f"nvl2({count}, {count}, 0)"
-        type_ = totals.pair.type_of(argument)
-        if type_ is None:
-            raise Refused(f"the type of {argument} is not known")
+        type_ = totals.type_of(argument)
         if call.function == "sum":
             text, _ = totals.sum(argument, type_)
             return f"CAST({text} AS BIGINT)" if type_.name == "bigint" else text

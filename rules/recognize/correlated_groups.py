@@ -12,7 +12,7 @@ that aggregates has such values, one for each of its columns: LATERAL (SELECT co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -37,7 +37,6 @@ from dovetail.rules.query.decorrelation import (
     check_inner,
     has_band_or_keys,
     has_lateral_view,
-    is_aggregated,
     may_have_band_or_keys,
     why_not_rows,
 )
@@ -57,7 +56,7 @@ def correlated_groups(project: Project, ctx: Context) -> Project | None:
     Arbitrary Queries", BTW 2015.)
     """
     block = read_block(project)
-    if block is None or not any(map(_candidate, _subqueries(block))):
+    if block is None or not any(map(_candidate, block.subqueries)):
         return None
     found = _Groups(_without_laterals(block.tree, block, ctx), block, ctx)
     items = tuple(map(found.item, project.items))
@@ -71,17 +70,6 @@ def correlated_groups(project: Project, ctx: Context) -> Project | None:
     return block.over(where(found.tree, condition), items=shown, names=project.output)
 
 
-def _subqueries(block: QueryBlock) -> Iterator[Node]:
-    """The subqueries of the select list and WHERE, and the LATERAL ones of FROM."""
-    for scalar in (*block.project.items, *block.condition):
-        yield from scalar.plans
-    tree = block.tree
-    while isinstance(tree, Join):
-        if isinstance(tree.right, Derived) and tree.right.lateral:
-            yield tree.right.query
-        tree = tree.left
-
-
 def _without_laterals(tree: Logical, block: QueryBlock, ctx: Context, *, keeps: bool = True) -> Logical:
     """FROM with groups in the place of LATERAL subqueries that aggregate, the first one first.
 
@@ -93,7 +81,7 @@ def _without_laterals(tree: Logical, block: QueryBlock, ctx: Context, *, keeps: 
     left, right = _without_laterals(tree.left, block, ctx, keeps=keeps), tree.right
     if isinstance(right, Derived) and right.lateral and tree.kind in _KEEPS_LEFT:
         inner, groups = _candidate(right.query), _Groups(left, block, ctx, keeps=keeps)
-        if inner and is_aggregated(inner) and (items := groups.columns(inner, named=not right.renames)):
+        if inner and inner.is_aggregated and (items := groups.columns(inner, named=not right.renames)):
             return replace(tree, left=groups.tree, right=replace(right, query=Project(OneRow(), items)))
     return tree if left is tree.left else replace(tree, left=left)
 

@@ -1,9 +1,10 @@
-"""Recognizes joins of which a ranking keeps the nearest row: ``row_number() OVER (… ORDER BY q.ts DESC) = 1``."""
+"""Recognizes joins of which a query keeps the nearest row: ``row_number() OVER (…) = 1``, ``max_by(q.price, q.ts)``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from dovetail.planner.band.comparisons import looks_like_band
@@ -12,6 +13,7 @@ from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque, Project, Scan, Sort, Verbatim, With
 from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestTies
 from dovetail.rules.context import Context
+from dovetail.rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
 from dovetail.rules.nearest.first_row import (
     FirstRow,
     keeps_first,
@@ -22,11 +24,12 @@ from dovetail.rules.nearest.first_row import (
 )
 from dovetail.rules.nearest.joins_above import BottomJoin, bottom_joins
 from dovetail.rules.nearest.kept_rows import kept_above
-from dovetail.rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
+from dovetail.rules.nearest.pairs import Pairs, Wanted, may_be_nearest, nearest_join
 from dovetail.rules.nearest.ranked_subquery import ranked_subquery
 from dovetail.rules.nearest.shown_columns import all_readers_of, readers_of
 from dovetail.rules.nearest.tied_rows import tied_rows
 from dovetail.rules.query.from_items import bare, with_leaves
+from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
 from dovetail.rules.query.subquery_columns import over_subquery
 from dovetail.rules.rule import rule
@@ -125,38 +128,50 @@ def _nearest(block: QueryBlock, found: FirstRow, ctx: Context, above: tuple[Scal
     """
     if not isinstance(block.tree, Join | LateralView):
         return _nearest_inside(block, found, ctx)
-    new = (_nearest_of(bottom, found, ctx, above) for bottom in bottom_joins(block))
+    new = (_nearest_of(bottom, found) for bottom in bottom_joins(block, ctx, above))
     return next((one for one in new if one is not None), None)
 
 
-def _nearest_of(bottom: BottomJoin, found: FirstRow, ctx: Context, above: tuple[Scalar, ...]) -> _Rewritten | None:
+def _nearest_of(bottom: BottomJoin, found: FirstRow) -> _Rewritten | None:
     """The block over the nearest rows of one of its joins."""
-    block, join, ranking = bottom.whole, bottom.join, found.ranking
-    if not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
+    ranking = found.ranking
+    if not may_be_nearest(bottom.whole, bottom.join, by_distance=sorts_by_distance(ranking)):
         return None
-    if bottom.above and (keeps_ties(ranking) or not any(map(looks_like_band, (*join.condition, *block.condition)))):
+    ties = ranking.function if keeps_ties(ranking) else ""
+    fixed = (*ranking.partition, *found.fixed)
+    return _over_nearest(bottom, lambda pairs: wanted_by(ranking, pairs, found.count), lambda: fixed, ties)
+
+
+def _over_nearest(
+    bottom: BottomJoin, read: Callable[[Pairs], Wanted | None], fixed: Callable[[], Iterable[Scalar]], ties: str = ""
+) -> _Rewritten | None:
+    """The block over the nearest rows of one of its joins; None, with a reason, where it needs other pairs as well.
+
+    ``read``: what it wants of the pairs.  ``fixed``: expressions that have one value for all pairs of a left row.
+    ``ties``: the ranking that keeps all rows of the nearest time.
+    """
+    block, join, ctx = bottom.whole, bottom.join, bottom.ctx
+    if bottom.above and (ties or not any(map(looks_like_band, (*join.condition, *block.condition)))):
         return None
     try:
         whole = block.tree if bottom.above else None
-        every = Pairs.of_block(replace(block, condition=(*block.condition, *above)), join, ctx, whole)
-        wanted = wanted_by(ranking, every, found.count)
+        every = Pairs.of_block(replace(block, condition=(*block.condition, *bottom.tested)), join, ctx, whole)
+        wanted = read(every)
         if wanted is None or not every.finds(wanted):
             return None
-        inner = bottom.block(ctx)
-        ranked = replace(inner, condition=(*inner.condition, *above))
-        pairs = Pairs.of_block(ranked, join, ctx, whole)
-        pairs.check_where(ranked)
-        readers = all_readers_of(block) if keeps_ties(ranking) else (*readers_of(block), *bottom.readers)
-        excluded = () if bottom.above or keeps_ties(ranking) else pairs.excluded()
-        nearest = replace(pairs.nearest(wanted, readers, excluded), kept=kept_above(ranked, pairs.join, ctx))
-        for part in (*ranking.partition, *found.fixed):
+        inner = bottom.block()
+        pairs = Pairs.of_block(inner, join, ctx, whole)
+        pairs.check_where(inner)
+        readers = tuple(all_readers_of(block)) if ties else (*readers_of(block), *bottom.readers)
+        excluded = () if bottom.above or ties else pairs.excluded()
+        nearest = replace(pairs.nearest(wanted, readers, excluded), kept=kept_above(inner, pairs.join, ctx))
+        for part in fixed():
             pairs.check_fixed(part)
-        if keeps_ties(ranking):
-            tied, timed = tied_rows(join, pairs, wanted, nearest, ranking.function)
+        if ties:
+            tied, timed = tied_rows(join, pairs, wanted, nearest, ties)
             return _Rewritten(block.over(where(tied, block.condition)), timed)
     except Refused as no:
-        ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
-        return None
+        return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
     tested = (*block.condition, *(c for c in excluded if c not in block.condition))
     return _Rewritten(block.over(where(bottom.over(nearest_join(join, nearest)), tested)))
 
@@ -182,3 +197,21 @@ def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewrit
     leaf = over_subquery(inside.relation, new.block, ctx)
     over = where(with_leaves(block.tree, [(inside.relation, leaf)]), block.condition)
     return _Rewritten(block.over(over), new.timed)
+
+
+@rule(Project, Sort)
+def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
+    """Join each row only with its nearest row, where aggregates take the last or the first of them.
+
+    The aggregates stay, over fewer rows: the greatest time of all pairs is the greatest of the nearest pairs, and so is
+    the least distance.
+    """
+    block = block_with_order(node, ctx)
+    if block is None or not block.is_grouped or not isinstance(block.tree, Join | LateralView):
+        return None
+    for bottom in bottom_joins(block, ctx):
+        if may_be_nearest(block, bottom.join, by_distance=may_take_a_distance(block)):
+            groups = partial(grouping_expressions, block, ctx.scope(block.tree))
+            if new := _over_nearest(bottom, partial(wanted_by_aggregates, block), groups):
+                return new.in_place(node, block)
+    return None

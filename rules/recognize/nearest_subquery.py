@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -19,7 +18,6 @@ from dovetail.rules.nearest.kept_rows import kept_rows
 from dovetail.rules.nearest.picked_row import LeftRows, may_pick, picked_row, relations_read
 from dovetail.rules.nearest.shown_columns import all_readers_of
 from dovetail.rules.query.correlation import leans_on_left
-from dovetail.rules.query.decorrelation import is_aggregated
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
@@ -32,7 +30,7 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
     Spark makes of it a nested loop over all rows of the inner relation and all distinct rows of the outer one.
     """
     block = block_with_order(node, ctx)
-    if block is None or not _candidates(block):
+    if block is None or not any(map(may_pick, block.subqueries)):
         return None
     found = _Blocks(block, ctx)
     found.tree = found.lateral(block.tree)
@@ -45,26 +43,12 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
     return NearestSubquery(node, new, f"the nearest row instead of {many}", Joins(tuple(found.joins)))
 
 
-def _candidates(block: QueryBlock) -> bool:
-    """Whether a subquery of a block may pick a row; cheap, and never looks anything up."""
-    queries = [plan for scalar in (*block.project.items, *block.condition) for plan in scalar.plans]
-    return any(may_pick(query) for query in (*queries, *_lateral(block.tree)))
-
-
 def _place(block: QueryBlock) -> Place | None:
     """The place of a subquery: its first condition, or else its first item."""
     return next((scalar.place for scalar in (*block.condition, *block.project.items)), None)
 
 
 _KEEPS_LEFT = ("inner", "cross", "left")
-
-
-def _lateral(tree: Logical) -> Iterator[Logical]:
-    """The LATERAL subqueries that FROM joins, the last one first."""
-    while isinstance(tree, Join):
-        if isinstance(tree.right, Derived) and tree.right.lateral:
-            yield tree.right.query
-        tree = tree.left
 
 
 @dataclass(frozen=True)
@@ -124,7 +108,7 @@ class _Blocks:
             return None
         block = may_pick(right.query)
         is_true = all(isinstance(c.tree, exp.Boolean) and c.tree.this for c in normal_form(join.condition))
-        if block is None or not (block.above or is_aggregated(block)):
+        if block is None or not (block.above or block.is_aggregated):
             return None
         if not is_true or join.kind not in ("inner", "cross", "left") or join.using or join.natural:
             return None

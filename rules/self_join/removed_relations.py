@@ -11,7 +11,7 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import Join, OneRow, Project
 from dovetail.planner.logical.self_join import SameRow
-from dovetail.planner.types.schema import Column
+from dovetail.planner.sql.scope import BoundColumn
 from dovetail.rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
@@ -237,8 +237,9 @@ class RemovedRelations:
                 return Residual(Scalar("true"))
             return Residual(Scalar(f"{as_operand(self.value_of(match, e.left[1]))} IS NOT NULL"))
 
-        def value(number: int, column: Column) -> str | None:
-            return self.value_of(match, self.sight.value(number, column.name)[1]) if number == y.number else None
+        def value(column: BoundColumn) -> str | None:
+            is_own = self.sight.all.item(column) == y.number
+            return self.value_of(match, self.sight.value(column)[1]) if is_own else None
 
         found: list[Residual] = []
         for conjunct in y.on:

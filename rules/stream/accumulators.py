@@ -22,7 +22,7 @@ from typing import Any
 from sqlglot import exp
 
 from dovetail.planner.errors import UnknownName, Unsupported
-from dovetail.planner.expr import Scalar, column_ref, columns_in, quote, sql
+from dovetail.planner.expr import Scalar, columns_in, quote, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
 from dovetail.planner.expr.calls import volatile
 from dovetail.planner.expr.stable_functions import first_stable_function
@@ -36,6 +36,7 @@ from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import can_raise
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import where
+from dovetail.rules.query.select_list import items_named
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
 JOINED = "__dt_joined"
@@ -76,15 +77,14 @@ def accumulators(clauses: Sequence[Logical], rows: str, scope: Scope, types: Typ
     rows, which count in ``COUNT`` if they are ``changes``.  ``types`` returns the types of expressions over ``rows``.
     Raises ``Refused``, ``Unsupported`` if the query needs the rows.
     """
-    builder = _Query(scope, types, changes)
     project = next(n for n in clauses if isinstance(n, Project))
+    builder = _Query(scope, project.items, types, changes)
     grouped = next((n for n in clauses if isinstance(n, Aggregate)), None)
     if any(isinstance(n, Windows) for n in clauses):
         raise Unsupported("it has named windows")
     if not scope.names.catalog.settings.ansi:
         raise Unsupported("without ANSI mode a sum that overflows wraps around; set spark.sql.ansi.enabled")
     builder.read_groups(grouped)
-    builder.aliases = {scope.names.fold(item.tree.alias) for item in project.items if item.tree.alias}
     items = tuple(map(builder.over_groups, project.items))
     if not builder.parts and grouped is None:
         raise Unsupported("it aggregates nothing")
@@ -101,12 +101,11 @@ def accumulators(clauses: Sequence[Logical], rows: str, scope: Scope, types: Typ
 class _Query:
     """The groups of a query, and the accumulators that its aggregates need."""
 
-    def __init__(self, scope: Scope, types: Types, changes: bool):
-        self.scope, self.types, self.changes = scope, types, changes
+    def __init__(self, scope: Scope, items: tuple[Scalar, ...], types: Types, changes: bool):
+        self.scope, self.items, self.types, self.changes = scope, items, types, changes
         self.groups: dict[str, str] = {}  # by what they mean, as written
         self.parts: list[_Part] = []
         self.found: dict[tuple[str, str], str] = {}  # the value of an aggregate over accumulators
-        self.aliases: set[str] = set()
         self.counts_rows = False
 
     def read_groups(self, grouped: Aggregate | None) -> None:
@@ -133,7 +132,7 @@ class _Query:
         """Rewrite HAVING over the columns of groups, which are left out where they have no rows."""
         found = [Scalar(f"{_THERE} > 0")] if self.counts_rows else []
         for condition in conditions:
-            if any(map(self.is_alias, columns_in(condition.tree))):
+            if any(map(self._is_alias, columns_in(condition.tree))):
                 raise Unsupported(f"{condition.shown} names an item of the select list")
             found.append(self.over_groups(condition))
         return tuple(found)
@@ -144,8 +143,8 @@ class _Query:
 
     def _sort_key(self, key: Scalar) -> Scalar:
         columns = list(columns_in(key.tree))
-        plain = not calls(key) and all(self.is_alias(c) or self.scope.find(c) is None for c in columns)
-        if not plain and any(map(self.is_alias, columns)):
+        plain = not calls(key) and all(self._is_alias(c) or self.scope.find(c) is None for c in columns)
+        if not plain and any(map(self._is_alias, columns)):
             raise Unsupported(
                 f"ORDER BY {key.shown} mixes the name of an item with other columns; sort by the item alone"
             )
@@ -153,10 +152,8 @@ class _Query:
             raise Unsupported(f"{sql(odd)} is not known to be a function of one row")
         return Scalar(key.text if plain else sql(self._grouped(key)))
 
-    def is_alias(self, column: exp.Expression) -> bool:
-        """Whether a column is, or may be, the name of an item of the select list."""
-        parts = column_ref(column).parts
-        return len(parts) == 1 and self.scope.names.fold(parts[0]) in self.aliases
+    def _is_alias(self, column: exp.Expression) -> bool:
+        return bool(items_named(column, self.items, self.scope.names))
 
     def _grouped(self, scalar: Scalar) -> exp.Expr:
         """Replace groups and aggregates in an expression by their columns."""

@@ -29,27 +29,20 @@ from dovetail.rules.query.query_block import read_block
 from dovetail.rules.stream.stream_blocks import COLUMNS, Shape
 
 _NULL_OF_NULL = (
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Boolean,
-    exp.Paren,
-    exp.Neg,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Div,
-    exp.Mod,
-    exp.Cast,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Between,
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div),
+    *(
+        exp.Mod,
+        exp.Cast,
+        exp.DataType,
+        exp.DataTypeParam,
+        exp.EQ,
+        exp.NEQ,
+        exp.LT,
+        exp.LTE,
+        exp.GT,
+        exp.GTE,
+        exp.Between,
+    ),
 )
 """Nodes that raise no error for NULL."""
 

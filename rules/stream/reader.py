@@ -118,16 +118,16 @@ class Reader:
 
     def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
         """Describe the sides of left joins.  Raises ``Refused`` if a row may have several matches."""
-        names, keys = self.ctx.names, []
+        keys = []
         for number, on in self.shape.lefts:
             relation = self.relations[number]
             change = relation.stream.change
             known = keys_of(relation.node, relation.read, bool(change), self.ctx)
-            columns = [self._column(c)[1] for c in compared(number, on, meanings.named, meanings.type_of)]
-            found = [key for key in sorted(known, key=sorted) if key <= set(map(names.fold, columns))]
+            columns = [self.scope.column(c) for c in compared(number, on, meanings.named, meanings.type_of)]
+            found = [key for key in sorted(known, key=sorted) if key <= {c.name for c in columns}]
             if not found:
                 raise Refused(key_refusal(relation.name, change, known))
-            keys.append((number, tuple(c for c in dict.fromkeys(columns) if names.fold(c) in found[0])))
+            keys.append((number, tuple(dict.fromkeys(c.column.name for c in columns if c.name in found[0]))))
         shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
         counted = frozenset(r.number for r in self.relations if r.stream.change)
         raising = check_without_match(self.shape, self._named, meanings.type_of, self.ctx)
@@ -247,13 +247,13 @@ class Reader:
 
     def _wanted(self) -> set[tuple[int, str]] | None:
         """Return the columns that the query names, with their sides; None for all columns."""
-        fold, found = self.ctx.names.fold, set()
+        found: set[tuple[int, str]] = set()
         for scalar in (*self.shape.block.project.items, *self.shape.on, *self.shape.where):
             tree = scalar.tree
             if isinstance(tree, exp.Star) or tree.find(exp.Star):
                 return None
             try:
-                found |= {(self.scope.item(c), fold(c.column.name)) for c in self.scope.bind(scalar).columns}
+                found |= {(self.scope.item(c), c.name) for c in self.scope.bind(scalar).columns}
             except UnknownName:
                 return None
         return found

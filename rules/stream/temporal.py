@@ -262,10 +262,9 @@ class _AsOfReader(Reader):
 
     def _of_key(self, conjunct: Scalar) -> bool:
         """Whether a condition holds for all versions of a key or for none."""
-        fold = self.ctx.names.fold
         try:
             check_deterministic(conjunct)
         except Unsupported:
             return False
         found = (c for c in self.scope.bind(conjunct).columns if self.scope.item(c) == 1)
-        return {fold(c.column.name) for c in found} <= {fold(name) for name in self.version_columns[:-1]}
+        return {c.name for c in found} <= set(map(self.ctx.names.fold, self.version_columns[:-1]))

@@ -21,7 +21,6 @@ from dovetail.planner.expr.stable_functions import first_stable_function
 from dovetail.planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
 from dovetail.planner.logical.clauses import Limit, Windows
 from dovetail.planner.logical.relations import Opaque
-from dovetail.planner.sql.names import Source
 from dovetail.planner.sql.scope import Scope
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.changes import COUNT, checked_kind, count_of
@@ -66,17 +65,13 @@ def view_query(query: Logical, ctx: Context) -> ViewQuery:
     """Split a query.  Raises ``Refused`` with the reason if that is impossible."""
     with_ = query if isinstance(query, With) else None
     path, condition, tree = _split(with_.child if with_ else query)
-    joins = [n for n in tree.walk() if isinstance(n, Join)]
-    if any(join.using or join.natural for join in joins):
-        raise Refused("USING and NATURAL merge columns of two relations; write ON")
+    joins = _joins(tree)
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
     changes = _changes(tree, ctx)
     scope = ctx.scope(tree)
-    if changes:
-        kinds = {ctx.names.fold(c.source): c.column for c in changes}
-        hidden = [kinds.get(ctx.names.fold(s.names[0])) for s in scope.sources]
-        path = [_expand_items(node, scope, hidden) for node in path]
     columns = _Columns(scope, changes)
+    if changes:
+        path = [_expand_items(node, scope, columns.hidden) for node in path]
     for above in path:
         columns.add(above)
     items = columns.items
@@ -104,6 +99,14 @@ def _split(query: Logical) -> tuple[list[Any], tuple[Scalar, ...], Logical]:
     if sum(isinstance(n, Project) for n in path) != 1:
         raise Refused("it is more than one SELECT … FROM … WHERE")
     return (path, node.condition, node.child) if isinstance(node, Filter) else (path, (), node)
+
+
+def _joins(tree: Logical) -> list[Join]:
+    """The joins of FROM.  Raises ``Refused`` for USING and NATURAL."""
+    joins = [n for n in tree.walk() if isinstance(n, Join)]
+    if any(join.using or join.natural for join in joins):
+        raise Refused("USING and NATURAL merge columns of two relations; write ON")
+    return joins
 
 
 def _over(clauses: Iterable[Any], rows: Logical) -> Logical:
@@ -168,28 +171,31 @@ def _change_of(only: _Change, condition: tuple[Scalar, ...], columns: _Columns) 
 
 
 class _Columns:
-    """The columns of the relations of FROM that clauses name, as ``(relation, column)``, quoted."""
+    """The columns of the relations of FROM that clauses name: the number of the relation, and the column.
+
+    ``hidden``: for each relation its column with the kind of change.
+    """
 
     def __init__(self, scope: Scope, changes: Sequence[_Change]):
-        self.scope, self.sources, self.names = scope, scope.sources, scope.names
+        self.scope, self.sources, self.fold = scope, scope.sources, scope.names.fold
         sources = scope.sources
         self.change = changes[0].change if changes else ""
-        self.hidden = {(self.names.fold(change.source), change.column) for change in changes}
-        self.needed: set[tuple[Source, str]] = set()
-        aliases = [self.names.fold(s.names[0]) for s in sources if s.names]
-        if len(aliases) < len(sources):
+        self.needed: set[tuple[int, str]] = set()
+        self.aliases = [self.fold(s.names[0]) for s in sources if s.names]
+        if len(self.aliases) < len(sources):
             raise Refused("one of its relations has no name that Dovetail can read, as a PIVOT has none")
-        if len(set(aliases)) < len(aliases):
+        if len(set(self.aliases)) < len(sources):
             raise Refused("two of its relations have one name; give each its own alias")
         if unknown := next((s for s in sources if s.columns is None), None):
             raise Refused(f"the columns of {unknown.names[0]} are not known")
-        self.aliases = set(aliases)
+        self.every = [(n, column.name) for n, source in enumerate(sources) for column in source.columns or ()]
+        kinds = {self.fold(change.source): change.column for change in changes}
+        self.hidden = [kinds.get(alias) for alias in self.aliases]
 
     @property
     def needed_columns(self) -> list[tuple[str, str]]:
-        """The needed columns, as ``(relation, column)``, in the order of the relations."""
-        pairs = ((source, column.name) for source in self.sources for column in source.columns or ())
-        return [(quote(source.names[0]), name) for source, name in pairs if (source, name) in self.needed]
+        """The needed columns, each with the name of its relation, quoted, in the order of the relations."""
+        return [(quote(self.sources[n].names[0]), name) for n, name in self.stored]
 
     @property
     def items(self) -> tuple[Scalar, ...]:
@@ -200,8 +206,7 @@ class _Columns:
     @property
     def stored(self) -> list[tuple[int, str]]:
         """These columns, each with the number of its relation."""
-        pairs = ((n, source, column.name) for n, source in enumerate(self.sources) for column in source.columns or ())
-        return [(n, name) for n, source, name in pairs if (source, name) in self.needed]
+        return [column for column in self.every if column in self.needed]
 
     def add(self, node: Logical) -> None:
         """Add the columns that a clause names; all columns if it cannot be parsed."""
@@ -211,24 +216,20 @@ class _Columns:
             for tree in _trees(node):
                 self._of(tree)
         except Unsupported:
-            every = ((source, column.name) for source in self.sources for column in source.columns or ())
-            self.needed |= {(source, name) for source, name in every if not self._hides(source, name)}
+            self.needed |= {(n, name) for n, name in self.every if self.hidden[n] != name}
 
     def check(self, tree: Any) -> None:
         """Raise ``Refused`` if an expression names a column with the kind of change."""
         for found in self.scope.bind(tree).known_columns:
-            if self._hides(self.sources[found.relation], found.column.name):
+            if self.hidden[found.relation] == found.column.name:
                 raise Refused(f"{found.column.name} is the kind of a change, and no column of the result; leave it out")
-
-    def _hides(self, source: Source, column: str) -> bool:
-        return (self.names.fold(source.names[0]), column) in self.hidden
 
     def _of(self, tree: Any) -> None:
         if has_star(tree):
             raise Unsupported("all columns")
         self.check(tree)
         for found in self.scope.bind(tree).known_columns:
-            self.needed.add((self.sources[found.relation], found.column.name))
+            self.needed.add((found.relation, found.column.name))
 
     def relations(self) -> str:
         """Return a relation of the joined rows: each relation of FROM as a struct, and unambiguous columns by name.
@@ -236,13 +237,13 @@ class _Columns:
         So aggregates of a group stay as they are written.  The count of each row follows if it is a change.
         """
         counted = f", {count_of(self.change)} AS {COUNT}" if self.change else ""
-        times = Counter(self.names.fold(name) for _, name in self.needed_columns)
+        times = Counter(self.fold(name) for _, name in self.needed_columns)
         structs: dict[str, list[str]] = {}
         items = []
         for n, (source, name) in enumerate(self.needed_columns):
             literal = name.replace("\\", "\\\\").replace("'", "\\'")
             structs.setdefault(source, []).append(f"'{literal}', c{n}")
-            if times[self.names.fold(name)] == 1 and self.names.fold(name) not in self.aliases:
+            if times[self.fold(name)] == 1 and self.fold(name) not in self.aliases:
                 items.append(f"c{n} AS {quote(name)}")
         items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
         return f"(SELECT {', '.join(items) or '1'}{counted} FROM {JOINED})"

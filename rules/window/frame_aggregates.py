@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from dovetail.planner.band.offsets import Offsets
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.aggregate_calls import Call
 from dovetail.planner.logical import Derived, Filter, Logical, Project, Windows
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.window.self_band import Pair, SelfBand
@@ -34,6 +35,22 @@ class FrameAggregates:
     windows: dict[str, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
     rescans_frame: bool = False
+
+    def argument(self, call: Call) -> str:
+        """What a call aggregates of the rows in the band, over the row; empty for ``count(*)``.  Raises ``Refused``."""
+        if call.argument is None:
+            return ""
+        if self.pair.side(call.argument.tree) != "right":
+            raise Refused(f"{call.text} uses more than the rows in the band")
+        if call.distinct and call.function not in ("min", "max"):
+            raise Refused(f"{call.text}: DISTINCT needs the rows themselves")
+        return self.pair.over_row(call.argument)
+
+    def type_of(self, argument: str) -> SqlType:
+        """The type of such an argument.  Raises ``Refused`` where it is not known."""
+        if (type_ := self.pair.type_of(argument)) is None:
+            raise Refused(f"the type of {argument} is not known")
+        return type_
 
     def count(self, argument: str = "") -> str:
         """How many rows belong, or how many with a value; NULL where none can."""

@@ -85,7 +85,7 @@ class Pair:
     def base(self, column: BoundColumn) -> str:
         """Return the source's value of a column of either relation."""
         read = self.readings[0 if column.owner == self.row else 1]
-        return read.value(column.check_no_field().column.name, self.ctx.names.fold)
+        return read.value(column.check_no_field())
 
     def own_name(self, value: str) -> str:
         """Return the name of a source's value in the row's relation."""
@@ -107,7 +107,7 @@ class Pair:
                 return 0, found.column.name
             if found.owner != self.other:
                 raise Refused(f"{scalar.shown} uses another relation", scalar.place)
-            return 0, self.own_name(self.readings[1].value(found.column.name, self.ctx.names.fold))
+            return 0, self.own_name(self.readings[1].value(found))
 
         return self.scope.bind(scalar).rebind(self.after, target)
 

@@ -13,7 +13,6 @@ from sqlglot import exp
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
 from dovetail.planner.expr import Scalar, parse, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
-from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Windows, map_expressions
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
 from dovetail.planner.sql.to_sql import refuse_stars
@@ -186,22 +185,14 @@ class Groups:
         """An aggregate over the pairs of a group."""
         if call.argument is None:
             return f"coalesce(sum({self._rows}), 0)"
-        side = self.pair.side(call.argument.tree)
-        check_deterministic(call.argument)
-        if side == "left":
+        if self.pair.side(call.argument.tree) == "left":
             return self._of_rows(call, call.argument)
-        if side != "right":
-            raise Refused(f"{call.text} uses both rows of a pair")
         if self.left and not isinstance(call.argument.tree, exp.Column):
             raise Refused(f"{call.text}: its value without a match is not known")
-        if call.distinct and call.function not in ("min", "max"):
-            raise Refused(f"{call.text}: DISTINCT needs the pairs themselves")
-        argument = self.pair.over_row(call.argument)
+        argument = self.totals.argument(call)
         if call.function == "count":
             return f"coalesce(sum({self.totals.count(argument)}), 0)"
-        type_ = self.pair.type_of(argument)
-        if type_ is None:
-            raise Refused(f"the type of {argument} is not known")
+        type_ = self.totals.type_of(argument)
         if call.function == "sum":
             text, sum_ = self.totals.sum(argument, type_)
             exact = type_.name in ("bigint", "decimal")
@@ -214,16 +205,11 @@ class Groups:
         return f"{call.function}({self.totals.extreme(call.function, argument)})"
 
     def _of_rows(self, call: Call, argument: Scalar) -> str:
-        """Aggregate the row's own columns, weighted by the number of its pairs."""
-        text = self.pair.text(argument).text
-        if call.distinct or call.function in ("min", "max"):
-            return f"{call.function}({'DISTINCT ' if call.distinct else ''}{text})"
-        if call.function == "count":
-            return f"coalesce(sum(CASE WHEN {operand(text)} IS NOT NULL THEN {self._rows} END), 0)"
-        type_ = self.pair.type_of(text)
-        if call.function != "sum" or type_ is None or not type_.integral or type_.name == "bigint":
-            raise Refused(f"{call.text} is not exact when multiplied by the number of pairs")
-        return f"sum({operand(text)} * {self._rows})"
+        """An aggregate of the row's own columns, to which it is the same how many pairs the row is in."""
+        check_deterministic(argument)
+        if not call.distinct and call.function not in ("min", "max"):
+            raise Refused(f"{call.text} counts a row once for each of its pairs")
+        return f"{call.function}({'DISTINCT ' if call.distinct else ''}{self.pair.text(argument).text})"
 
     def ordered(self, written: Sort) -> Sort:
         """The ORDER BY above the block, over the totals of its groups."""
