@@ -103,7 +103,21 @@ FAULTS = (
         "overlap",
     ),
     Fault("a point has no key where there are no ends", BANDS, "levels.widths))})", "levels.widths[:-1]))})", "keys"),
-    Fault("wildcards count as what they are", PREFIXES, "THEN {plain} ELSE", "THEN {start} ELSE", "keys"),
+    Fault("wildcards count as what they are", PREFIXES, "inside = valid.format(plain)", "inside = start", "keys"),
+    Fault(
+        "the last substring of a text has no key",
+        "planner/keys/substrings.py",
+        "octet_length({self.text}) - {_LENGTH} + 1",
+        "octet_length({self.text}) - {_LENGTH}",
+        "keys",
+    ),
+    Fault(
+        "a later WHEN holds where an earlier one does",
+        "planner/keys/alternatives.py",
+        "for when, value in cases:",
+        "for when, value in list(cases)[:1]:",
+        "keys",
+    ),
     Fault("NULL means any value of one side alone", MASKS, "if side in column.nulls", "if side == 'left'", "keys"),
     Fault(
         "a value that the other side does not have is hashed",
