@@ -60,7 +60,7 @@ def analyze_schemas(session: SparkSession, join: StreamJoin) -> Schemas | str:
 
     Both must return the same columns, and only filters and projections may stand above the join.
     """
-    from dovetail.executor.session.batch import analyze
+    from dovetail.executor.session.requests import analyze
     from dovetail.executor.session.schemas import add_text_column, drop_last_column, select_columns
     from dovetail.executor.state.answers import schema_of_answer
     from dovetail.executor.state.streams import is_deterministic, reads_variable, stateful_operator, unstorable_column

@@ -153,7 +153,7 @@ def plan_on_session(opt: Planner, query: StreamQuery, stored_row_counts: tuple[i
 
 def _bind(session: SparkSession, numbered: str, arguments: Any) -> str | None:
     """Write arguments into a query as literals; None if Spark then gives it another schema."""
-    from dovetail.executor.session.batch import analyze
+    from dovetail.executor.session.requests import analyze
 
     bound = bind_literals(numbered, arguments)
     plain, given = bound and analyze(session, bound), analyze(session, numbered, arguments)

@@ -218,7 +218,7 @@ class StreamStart:
 
 def _join_refusal(opt: Planner, text: str) -> str:
     """Return why Spark cannot plan a join of streams; empty if it can, or if the query has another error."""
-    from dovetail.executor.session.batch import analyze
+    from dovetail.executor.session.requests import analyze
     from dovetail.executor.state.streams import join_refusal
 
     found = analyze(opt.session, text)

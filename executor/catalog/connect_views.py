@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dovetail.executor.catalog.keys import identity
-from dovetail.executor.session.batch import run
+from dovetail.executor.session.requests import query_frame, rows_of
 from dovetail.planner.catalog import View
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import quote
@@ -26,11 +26,11 @@ def find_view_on_connect(session: SparkSession, name: tuple[str, ...]) -> View |
     """Return the definition of a view in Spark's own catalog; None for other relations, and for other meanings."""
     quoted = ".".join(map(quote, name))
     try:
-        facts = json.loads(run(session, f"DESCRIBE TABLE EXTENDED {quoted} AS JSON").collect()[0][0])
+        facts = json.loads(rows_of(query_frame(session, f"DESCRIBE TABLE EXTENDED {quoted} AS JSON"))[0][0])
         text = facts.get("view_text")
         if facts.get("type") != "VIEW" or not text:
             return None
-        query = run(session, text)
+        query = query_frame(session, text)
         if session.catalog.currentCatalog() != _OWN or not session.table(quoted).sameSemantics(query):
             return None
         return View(text, tuple(query.columns), (_OWN, session.catalog.currentDatabase()), _temporary(session, text))

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dovetail.executor.catalog.datafusion_plan import is_scan
 from dovetail.executor.catalog.measurement_cache import items
-from dovetail.executor.session.batch import Arguments, classic, run
+from dovetail.executor.session.batch import Arguments, classic
+from dovetail.executor.session.requests import explanation, query_frame
 from dovetail.planner.types.schema import sql_type
 
 _OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
@@ -69,8 +70,7 @@ def nonrepeatable_reason(frame: DataFrame) -> str | None:
 def nonrepeatable_reason_on_connect(session: SparkSession, query: str, arguments: Arguments) -> str | None:
     """The same on Spark Connect."""
     try:
-        explained = str(run(session, f"EXPLAIN EXTENDED {query}", arguments).collect()[0][0])
-        plan = parse_analyzed_plan(explained)
+        plan = parse_analyzed_plan(explanation(session, query, arguments))
         if plan is None:
             return "Spark Connect does not expose its plan"
         if is_scan(plan):
@@ -95,7 +95,7 @@ def _is_refused(session: SparkSession, query: str, arguments: Arguments) -> bool
     """
     sides = "(SELECT 1 AS __dt_l) AS __dt_l JOIN (SELECT 1 AS __dt_r) AS __dt_r"
     try:
-        _ = run(session, f"SELECT 1 FROM {sides} ON EXISTS (\n{query}\n)", arguments).schema
+        _ = query_frame(session, f"SELECT 1 FROM {sides} ON EXISTS (\n{query}\n)", arguments).schema
     except PySparkException as error:
         if _REFUSED in str(error):
             return True

@@ -21,13 +21,14 @@ from dovetail.executor.catalog.measurement_cache import MeasurementCache, catalo
 from dovetail.executor.catalog.repeatable import nonrepeatable_reason, nonrepeatable_reason_on_connect
 from dovetail.executor.catalog.statistics import parse_statistics, read_statistics
 from dovetail.executor.catalog.views import Views, changed_setting, legacy_settings
-from dovetail.executor.session.batch import Arguments, analyze, classic, run
+from dovetail.executor.session.batch import Arguments, classic
 from dovetail.executor.session.concurrent_calls import call_concurrently
 from dovetail.executor.session.job_names import job_name
 from dovetail.executor.session.pyspark_versions import is_at_least
+from dovetail.executor.session.requests import analyze, explanation, query_frame, rows_of, settings_of
 from dovetail.executor.session.sail import is_sail
 from dovetail.executor.session.settings import all_settings
-from dovetail.executor.session.user_code import calls_user_function
+from dovetail.executor.session.user_code import calls_user_function, runs_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
 from dovetail.planner.catalog.cost import Thresholds
 from dovetail.planner.catalog.measure import ONE_TASK
@@ -83,11 +84,12 @@ class SparkCatalog(CatalogConstraints):
             return get(name, str(default)).lower() == "true"
 
         # unset, it depends on the version of Spark and on the environment of its JVM
-        ansi = (self.session.conf.get("spark.sql.ansi.enabled") or "").lower() == "true"
+        set_ansi, time_zone = settings_of(self.session, "spark.sql.ansi.enabled", "spark.sql.session.timeZone")
+        ansi = (set_ansi or "").lower() == "true"
         found = Settings(
             ansi=ansi,
             case_sensitive=on("spark.sql.caseSensitive"),
-            time_zone=self.session.conf.get("spark.sql.session.timeZone") or "UTC",  # unless set, the machine's
+            time_zone=time_zone or "UTC",  # unless set, the machine's
             timestamp_ntz=get("spark.sql.timestampType", "TIMESTAMP_LTZ").upper() == "TIMESTAMP_NTZ",
             commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
             # its order of times compares intervals, which legacy intervals do not support
@@ -176,8 +178,7 @@ class SparkCatalog(CatalogConstraints):
         )
 
     def _count(self, query: str) -> int:
-        explained = run(self.session, f"EXPLAIN EXTENDED {query}", self.arguments).collect()[0][0]
-        return parse_streams(explained)
+        return parse_streams(explanation(self.session, query, self.arguments))
 
     def _find_schema(self, query: str) -> tuple[Column, ...] | None:
         found = self.analyze(query)
@@ -201,7 +202,7 @@ class SparkCatalog(CatalogConstraints):
         if classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
             analyzed = self.analyze(relation)
             return UNKNOWN if isinstance(analyzed, str) else read_statistics(analyzed[0])
-        return parse_statistics(run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0])
+        return parse_statistics(explanation(self.session, relation, self.arguments, "cost"))
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a query that returns a few rows of numbers, as a Spark job.
@@ -217,11 +218,11 @@ class SparkCatalog(CatalogConstraints):
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         try:
             if self.measurements is None or not classic(self.session):
-                return self._run_measurement(query, run(self.session, query, self.arguments))
+                return self._run_measurement(query, query_frame(self.session, query, self.arguments))
             cache, text = self.measurements, (query, repr(self.arguments), self.settings)
             found = cache.find_text(text, self.definitions.entry, self.session)
             if found is None:
-                frame = run(self.session, query, self.arguments)
+                frame = query_frame(self.session, query, self.arguments)
                 key = catalog_query(frame)
                 found = cache.find(key) if key else None
                 if found is None:
@@ -234,16 +235,15 @@ class SparkCatalog(CatalogConstraints):
             return None
 
     def _run_measurement(self, query: str, frame: DataFrame) -> tuple[Numbers, ...] | None:
-        if calls_user_function(frame):
+        on_connect = not classic(self.session)
+        explained = explanation(self.session, query, self.arguments, "cost") if on_connect else ""
+        if runs_user_function(explained) or (not on_connect and calls_user_function(frame)):
             return None
-        if ONE_TASK in query and not self._fits_one_task(query, frame):
-            frame = run(self.session, query.replace(ONE_TASK, ""), self.arguments)
+        if ONE_TASK in query:
+            size = parse_statistics(explained) if on_connect else read_statistics(frame)
+            if size.bytes is None or size.bytes >= self.one_task_bytes:
+                frame = query_frame(self.session, query.replace(ONE_TASK, ""), self.arguments)
         return _numbers(frame)
-
-    def _fits_one_task(self, query: str, frame: DataFrame) -> bool:
-        """Whether Spark estimates that a measurement reads few bytes."""
-        found = read_statistics(frame) if classic(self.session) else self._find_statistics(query)
-        return found.bytes is not None and found.bytes < self.one_task_bytes
 
     def is_deterministic(self, query: str) -> bool:
         return self.nonrepeatable_reason(query) is None
@@ -276,7 +276,7 @@ def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:
 
 
 def _collect(frame: DataFrame) -> tuple[Numbers, ...]:
-    return tuple(tuple(None if value is None else float(value) for value in row) for row in frame.collect())
+    return tuple(tuple(None if value is None else float(value) for value in row) for row in rows_of(frame))
 
 
 def _columns(schema: StructType) -> tuple[Column, ...]:

@@ -1,13 +1,10 @@
-"""Passes statements to Spark, to run or to analyze."""
+"""Passes statements to Spark."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from dovetail.executor.session.installation import uninstalled_sql
 from dovetail.executor.session.pyspark_versions import dataset_class
@@ -37,12 +34,3 @@ def without_names(frame: DataFrame) -> DataFrame:
 def classic(session: object) -> bool:
     """Whether a session is classic, and not a client of Spark Connect."""
     return isinstance(session, SparkSession)
-
-
-def analyze(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
-    """Return the DataFrame and analyzed schema of a query, or the first line of Spark's error.  Runs nothing."""
-    try:
-        frame = run(session, text, args)
-        return frame, frame.schema
-    except (PySparkException, Py4JError) as error:  # Py4JError: Spark's internal errors
-        return str(error).strip().splitlines()[0]

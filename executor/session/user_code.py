@@ -8,24 +8,25 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from dovetail.executor.session.batch import classic
-
 _PATTERNS = ("PYTHON_UDF", "SCALA_UDF")
 _OPERATORS = re.compile(r"\b(?:BatchEvalPython|ArrowEvalPython|\w*InPandas\w*|\w*InArrow\w*|\w*EvalPythonUDTF)\b")
 
 
 def calls_user_function(frame: DataFrame) -> bool:
-    """Whether a query calls a function of the user's when it runs.  Columns that it does not read do not count.
+    """Whether a query of a classic session calls a function of the user's when it runs.
 
-    Nor do rows that are cached.  On Spark Connect only functions in Python are found.
+    Columns that it does not read do not count, nor do rows that are cached.
     """
-    if not classic(frame.sparkSession):
-        return _OPERATORS.search(frame._explain_string()) is not None  # type: ignore[operator]
     query = frame._jdf.queryExecution()
     patterns = _patterns(frame.sparkSession._jvm)
     return any(query.analyzed().containsPattern(pattern) for pattern in patterns) and any(
         query.optimizedPlan().containsPattern(pattern) for pattern in patterns
     )
+
+
+def runs_user_function(explained: str) -> bool:
+    """The same on Spark Connect, by the text of EXPLAIN, which shows functions in Python alone."""
+    return _OPERATORS.search(explained.partition("== Physical Plan ==")[2] or explained) is not None
 
 
 @lru_cache(maxsize=1)

@@ -195,7 +195,7 @@ def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[Str
 
 
 def _analyze_over_no_rows(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:
-    from dovetail.executor.session.batch import analyze
+    from dovetail.executor.session.requests import analyze
 
     made: list[str] = []
     steps = join.program.steps

@@ -8,7 +8,7 @@ import pytest
 
 from comparing import assert_same
 from dovetail import Optimizer, Options
-from dovetail.executor.session.batch import analyze
+from dovetail.executor.session.requests import analyze
 from dovetail.optimizer.snapshot import take_snapshot
 from sessions import for_few_rows
 
