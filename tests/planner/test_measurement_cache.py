@@ -38,7 +38,7 @@ class Asking:
             self.measured += 1
             return numbers(frame)
 
-        monkeypatch.setattr(spark_catalog, "run", analyze)
+        monkeypatch.setattr(spark_catalog, "query_frame", analyze)
         monkeypatch.setattr(spark_catalog, "_numbers", measure)
 
     def __call__(self, query: str) -> float | None:
