@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal, names_relations
 from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.errors import ReasonCode
 from dovetail.planner.explain.records import Declined
@@ -63,7 +63,7 @@ def _explain_subqueries(plan: Logical) -> Declined | None:
 def _without_equality(condition: tuple[Scalar, ...]) -> Declined | None:
     """Why a subquery of one relation is no join by keys: the first conjunct that names relations beside its own."""
     read = [c for c in condition if c.known is not None]  # others have columns that only Spark knows
-    across = [c for c in read if len({column.parts[:-1] for column in c.columns} - {()}) > 1]
+    across = [c for c in read if names_relations(c)]
     if not across or any(map(_is_equality, condition)):
         return None
     reason = (

@@ -25,6 +25,7 @@ from dovetail.executor.catalog.measurement_cache import items, normalized_plan
 from dovetail.executor.catalog.repeatable import parse_analyzed_plan
 from dovetail.executor.session.batch import classic, run
 from dovetail.executor.session.clones import clone_session
+from dovetail.executor.session.requests import explanation
 from dovetail.executor.session.settings import all_settings
 from dovetail.planner.expr import quote
 
@@ -149,8 +150,7 @@ def _tables_from_sql(session: SparkSession, text: str) -> tuple[str, ...]:
     """
     if created := _creation_time(session, text):
         return (f"{text} {created}",)
-    (row,) = run(session, f"EXPLAIN EXTENDED SELECT * FROM {text}").collect()
-    plan = parse_analyzed_plan(str(row[0]))
+    plan = parse_analyzed_plan(explanation(session, f"SELECT * FROM {text}"))
     if plan is None:
         raise _UnknownTables
     named = _NAMED_TABLE.findall(plan)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from dovetail.executor.session.batch import run
+from dovetail.executor.session.requests import explanation
 from dovetail.executor.session.settings import all_settings
 
 _KEPT = re.compile(
@@ -37,6 +37,6 @@ def settings_that_matter(session: SparkSession) -> dict[str, str]:
 
 def analyzed_plan(session: SparkSession, query: str) -> str:
     """Spark's analyzed plan of a query, without running it.  Raises what Spark raises."""
-    text = str(run(session, f"EXPLAIN EXTENDED {query}").collect()[0][0])
+    text = explanation(session, query)
     found = re.search(r"(?s)== Analyzed Logical Plan ==\n(.*?)\n== Optimized Logical Plan ==", text)
     return found[1].rstrip() if found else text

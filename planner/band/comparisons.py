@@ -83,6 +83,11 @@ def may_read_both_sides(*trees: exp.Expr) -> bool:
     return len(relations) > 1 or (() in relations and len(columns) > 1)
 
 
+def names_relations(conjunct: Scalar) -> bool:
+    """Whether columns of a conjunct have the names of several relations before them."""
+    return len({column.parts[:-1] for column in conjunct.columns} - {()}) > 1
+
+
 def without_default(
     small: exp.Expression, large: exp.Expression
 ) -> tuple[exp.Expression, exp.Expression, EndlessComparison | None]:

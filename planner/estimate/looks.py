@@ -16,7 +16,7 @@ CLUSTERS = 65_536
 LOOKS = 4
 _FIRST = (128, 4096)  # clusters, at least and at most
 _UNKNOWN = 1024  # clusters, of a relation of which nobody knows how many rows it has
-_FIRST_ROWS = 4096  # with 5 %; a value of one row in 1,000 is in as many with a probability of 98 %
+_FIRST_ROWS = 4096  # for an error of 5 %; they miss a value of one row in 1,000 with a probability of 2 %
 _GROWTH = 5
 _LEAST_GROWTH = 2  # where the last look predicts how many clusters suffice
 _RESERVE = 1.2  # more than the clusters that the last look predicts, since its variance is an estimate
@@ -31,10 +31,10 @@ class Look(NamedTuple):
 
 
 def first_look(confidence: float, rows: float | None, error: float) -> Look:
-    """The first look at a relation of so many rows, None if their number is not known.
+    """The first look at a relation of so many ``rows``, None if their number is not known.
 
-    ``error``: the relative one that is wanted.  Values that deviate from their mean by as much as it is, need as many
-    rows as are read for it at first.
+    ``error``: the relative error that is wanted.  The look reads the rows that suffice for it where the standard
+    deviation of the values is about their mean.
     """
     fewest, most = _FIRST
     wanted = _FIRST_ROWS * (0.05 / error) ** 2

@@ -88,7 +88,7 @@ def _equated(array: exp.Expression, test: exp.Expression, variable: str) -> Iter
         found = compared(part)
         for one, other in (found.operands, found.operands[::-1]) if found and found.sign == "=" else ():
             root, *field = _path(one)
-            if root == exp.to_identifier(variable) and not _mentions(other, variable):
+            if isinstance(root, exp.Identifier) and root.name == variable and not _mentions(other, variable):
                 yield _Member(array, other, field=tuple(part.name for part in field))
 
 
@@ -154,7 +154,8 @@ def _one_of(tree: exp.In, scope: ConditionScope, *, chosen: bool = False) -> Sid
         return None
     types = tuple(type_of(operand, scope.type_of) for operand in (tree.this, *tree.expressions))
     cast = common_cast(types, ansi=scope.ansi)
-    if len(set(types[1:])) > 1 and any(type_ and ("struct" in type_.text or chosen > type_.numeric) for type_ in types):
+    odd = any(type_ and ("struct" in type_.text or (chosen and not type_.numeric)) for type_ in types)
+    if odd and len(set(types[1:])) > 1:
         raise Refused("the values are of several types; cast them to one")
     value = key_value(tree.this, cast, scope)
     items = ", ".join(key_value(item, cast, scope) for item in tree.expressions)

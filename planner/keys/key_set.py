@@ -111,6 +111,20 @@ class Leveled(ABC):
         """The reason why most pairs would share a key, if a sample shows that."""
         return ""
 
+    @property
+    def pair_time(self) -> float:
+        """How long a pair takes in a nested loop, in times of one that compares numbers."""
+        return 1.0
+
+    @property
+    def copied(self) -> tuple[Side, str] | None:
+        """A side whose rows have as many keys as an expression of it says, and that expression, to sample it."""
+        return None
+
+    def with_copies(self, sample: Sequence[Numbers]) -> Leveled:
+        """The same with the keys of a row that a sample of it shows.  Raises ``Refused`` if they are too many."""
+        return self
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -151,6 +165,11 @@ class KeyScheme:
     def copies(self, side: Side) -> bool:
         """Whether rows of a side may have several keys."""
         return len(self.branches) > 1 or self.key_sets(side)[0].many
+
+    @property
+    def pair_time(self) -> float:
+        """How long a pair takes in a nested loop, in times of one that compares numbers; of the slowest branch."""
+        return max(branch.leveled.pair_time if branch.leveled else 1.0 for branch in self.branches)
 
     def with_leveled(self, number: int, leveled: Leveled) -> KeyScheme:
         """The same with other levels in a branch."""

@@ -128,14 +128,19 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | Subst
     inside = start
     if is_pattern:
         plain = f"translate({start}, '{_ENDS}', '%%%%')"
-        valid = f"CASE WHEN is_valid_utf8({start}) THEN substring_index({{}}, '%', {-1 if last else 1}) ELSE '' END"
-        start, inside = valid.format(plain), valid.format(f"ltrim('%', {plain})")
+        inside = _without_wildcards(start, f"ltrim('%', {plain})", last=last)
+        start = _without_wildcards(start, plain, last=last)
     if names == {"string"}:
         whole, start, inside = (f"CAST({text} AS BINARY)" for text in (whole, start, inside))
     substrings = Substrings(on, whole, inside, required, is_pattern)
     if anywhere:
         return substrings
     return Prefixes(on, whole, start, required, is_pattern, last, substrings if is_pattern and not last else None)
+
+
+def _without_wildcards(pattern: str, plain: str, *, last: bool) -> str:
+    """The first or last piece of ``plain``, a pattern whose wildcards are all ``%``; empty where it is no UTF-8."""
+    return f"CASE WHEN is_valid_utf8({pattern}) THEN substring_index({plain}, '%', {-1 if last else 1}) ELSE '' END"
 
 
 def tests_prefix(tree: exp.Expr) -> bool:
@@ -164,8 +169,8 @@ def _tested(tree: exp.Expression) -> _Test | None:
         several = isinstance(tree.expression, exp.Any | exp.All | exp.Tuple)
         if several or tree.args.get("negate"):
             return None
-        first, *_, last = [_text_of(part) for part in _parts(tree.expression)] * 2
-        before, behind = first.startswith(_WILDCARDS), last.endswith(_WILDCARDS)
+        texts = [_text_of(part) for part in _parts(tree.expression)]
+        before, behind = texts[0].startswith(_WILDCARDS), texts[-1].endswith(_WILDCARDS)
         return _Test(tree.this, tree.expression, last=before and not behind, anywhere=before and behind)
     match call_of(tree):
         case "contains", [text, part]:

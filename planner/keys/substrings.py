@@ -11,16 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
+from statistics import fmean
 
 from dovetail.planner.band.linear import Side
 from dovetail.planner.catalog import Numbers
+from dovetail.planner.errors import Refused
 from dovetail.planner.keys.elements import on_sides
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
 
 _LONGEST = 8  # bytes, of which few texts have the same by chance
 _SHORT = 0.1  # of the words are shorter than the longest substrings, at most
 _USUAL = 64  # bytes of a text
-_LENGTH, _AT = "__dt_l", "__dt_i"  # variables in lambdas, like ELEMENT
+_SEARCHED = 5  # bytes of a text, in the time in which two numbers are compared
+_MOST = 2_000  # bytes of a text, each of which copies a row
+_TEXT, _LENGTH, _AT = "__dt_t", "__dt_l", "__dt_i"  # variables in lambdas, like ELEMENT
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Substrings(Leveled):
     """A test whether a text contains a word: bytes as SQL, the text on ``side``.
 
     ``required``: the word as written, which may be NULL.  ``lengths``: of the substrings that are compared, in
-    ascending order; that of 0 is one that all texts contain.
+    ascending order; that of 0 is one that all texts contain.  ``mean``: bytes of a text.
     """
 
     side: Side
@@ -37,18 +42,20 @@ class Substrings(Leveled):
     required: str
     may_raise: bool = False
     lengths: tuple[int, ...] = (0, 1, 3)
+    mean: float = _USUAL
 
     @property
     def sides(self) -> Sides:
         lengths = f"array({', '.join(map(str, self.lengths))})"
         longest = f"array_max(filter({lengths}, {ELEMENT} -> {ELEMENT} <= octet_length({self.word})))"
-        several = f"filter({lengths}, {_LENGTH} -> {_LENGTH} <= octet_length({self.text}))"
-        places = f"sequence(1, if({_LENGTH} = 0, 1, octet_length({self.text}) - {_LENGTH} + 1))"
-        of_a_length = f"transform({places}, {_AT} -> substring({self.text}, {_AT}, {_LENGTH}))"
+        several = f"filter({lengths}, {_LENGTH} -> {_LENGTH} <= octet_length({_TEXT}))"
+        places = f"sequence(1, if({_LENGTH} = 0, 1, octet_length({_TEXT}) - {_LENGTH} + 1))"
+        of_a_length = f"transform({places}, {_AT} -> substring({_TEXT}, {_AT}, {_LENGTH}))"
+        of_all = f"flatten(transform({several}, {_LENGTH} -> {of_a_length}))"
         texts = KeySet(
-            elements=f"flatten(transform({several}, {_LENGTH} -> {of_a_length}))",
+            elements=f"flatten(transform(array({self.text}), {_TEXT} -> {of_all}))",  # so it is cast to bytes once
             nulls=True,
-            copies=_USUAL * (len(self.lengths) - 1),
+            copies=ceil(self.mean) * (len(self.lengths) - 1),
             may_raise=self.may_raise,
         )
         return on_sides(self.side, texts, KeySet((f"left({self.word}, {longest})",), (self.required,)))
@@ -68,3 +75,17 @@ class Substrings(Leveled):
     def why_useless(self, sample: Sequence[Numbers]) -> str:
         lengths = [row[0] for row in sample if row[0] is not None]
         return "most words are empty" if 2 * lengths.count(0) > len(lengths) else ""
+
+    @property
+    def pair_time(self) -> float:
+        return max(1.0, self.mean / _SEARCHED)
+
+    @property
+    def copied(self) -> tuple[Side, str]:
+        return self.side, f"octet_length({self.text})"
+
+    def with_copies(self, sample: Sequence[Numbers]) -> Substrings:
+        mean = fmean(row[0] or 0 for row in sample)
+        if mean > _MOST:
+            raise Refused(f"its texts have {mean:,.0f} bytes on average, and each byte would copy a row")
+        return replace(self, mean=mean)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog import Numbers
 from dovetail.planner.catalog.cost import KEY_SAMPLE, Cost, cost, estimate_copies
 from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.errors import Refused
 from dovetail.planner.keys.key_set import KeyScheme, all_keys
 from dovetail.planner.logical import BandJoin, KeyedJoin, Logical
 from dovetail.rules.analysis.sizes import Sizes
@@ -31,17 +33,32 @@ def key_cost(scheme: KeyScheme, join: KeyedJoin | BandJoin, sizes: Sizes, ctx: C
 
 
 def with_levels(scheme: KeyScheme, join: KeyedJoin | BandJoin, sizes: Sizes, ctx: Context) -> KeyScheme | None:
-    """A scheme with the levels that suit a sample, though any are right; None if most pairs would share a key."""
-    relations = {"left": (join.left, sizes[0]), "right": (join.right, sizes[1])}
+    """A scheme with the levels that suit a sample, though any are right; None if it would save nothing."""
+    relations: dict[Side, tuple[Logical, Statistics]] = {
+        "left": (join.left, sizes[0]),
+        "right": (join.right, sizes[1]),
+    }
     for number, branch in enumerate(scheme.branches):
         if branch.leveled is None:
             continue
-        side, items = branch.leveled.sampled
-        relation, size = relations[side]
-        samples = ctx.samples(((relation, items, size),), KEY_SAMPLE)
-        if not samples or not samples[0]:
-            continue
-        if not ctx.force and (reason := branch.leveled.why_useless(samples[0])):
-            return ctx.decline(f"{scheme}: {reason}", scheme.conjuncts[0].place)
-        scheme = scheme.with_leveled(number, branch.leveled.fitted(samples[0], size.rows))
+        leveled = branch.leveled
+        try:
+            if sample := _sample(leveled.sampled, relations, ctx):
+                if not ctx.force and (reason := leveled.why_useless(sample)):
+                    raise Refused(reason)
+                leveled = leveled.fitted(sample, relations[leveled.sampled[0]][1].rows)
+            if leveled.copied and not ctx.force and (sample := _sample(leveled.copied, relations, ctx)):
+                leveled = leveled.with_copies(sample)
+        except Refused as no:
+            return ctx.decline(f"{scheme}: {no}", scheme.conjuncts[0].place)
+        scheme = scheme.with_leveled(number, leveled)
     return scheme
+
+
+def _sample(
+    asked: tuple[Side, str], relations: dict[Side, tuple[Logical, Statistics]], ctx: Context
+) -> tuple[Numbers, ...]:
+    """What expressions of a side are for some of its rows; empty if that is not known."""
+    side, items = asked
+    samples = ctx.samples(((relations[side][0], items, relations[side][1]),), KEY_SAMPLE)
+    return samples[0] if samples else ()

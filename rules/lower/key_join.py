@@ -41,6 +41,8 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     seconds = [inf if one.seconds is None else one.seconds for one in candidates]
     best = seconds.index(min(seconds))
     found = candidates[best]
+    if own.seconds is not None:
+        own = own._replace(seconds=own.seconds * schemes[best].pair_time)
     own = _stopping_at_a_match(own, found, join, left)
     if own.seconds is not None and found.seconds is not None and own.seconds < LEAST_GAIN * found.seconds:
         ctx.decline(f"{found.text} share a key, which is no faster than {own.text}", place)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.band.comparisons import looks_like_band, names_relations
 from dovetail.planner.errors import Refused, ShowsAddedColumn
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.keys.read_keys import looks_like_keys
@@ -52,16 +52,11 @@ def _band(block: QueryBlock, joins: list[Join]) -> Scalar | None:
     """A band that WHERE or a nearest row may bring into a join, or a condition of WHERE that may have keys."""
     conditions = (*block.condition, *(c for join in joins for c in join.condition))
     band = next((c for c in conditions if looks_like_band(c)), None)
-    keys = next((c for c in block.condition if looks_like_keys(c) and _names_relations(c)), None)
+    keys = next((c for c in block.condition if looks_like_keys(c) and names_relations(c)), None)
     starred = any(item.known is not None and is_star(item.known) for item in block.project.items)
     one_sided = any(bounds(join.condition) == 1 for join in joins)  # it may bound a nearest row
     needs_on = starred or one_sided or any(map(looks_like_band, block.condition))
     return band if band and needs_on else keys
-
-
-def _names_relations(conjunct: Scalar) -> bool:
-    """Whether columns of a conjunct have the names of several relations before them."""
-    return len({column.parts[:-1] for column in conjunct.columns} - {()}) > 1
 
 
 def _lookup(joins: list[Join], ctx: Context) -> Join | None:
