@@ -103,12 +103,18 @@ FAULTS = (
         "overlap",
     ),
     Fault("a point has no key where there are no ends", BANDS, "levels.widths))})", "levels.widths[:-1]))})", "keys"),
-    Fault("wildcards count as what they are", PREFIXES, "inside = valid.format(plain)", "inside = start", "keys"),
+    Fault(
+        "wildcards count as what they are",
+        PREFIXES,
+        "start = _without_wildcards(start, plain, last=last)",
+        "pass",
+        "keys",
+    ),
     Fault(
         "the last substring of a text has no key",
         "planner/keys/substrings.py",
-        "octet_length({self.text}) - {_LENGTH} + 1",
-        "octet_length({self.text}) - {_LENGTH}",
+        "octet_length({_TEXT}) - {_LENGTH} + 1",
+        "octet_length({_TEXT}) - {_LENGTH}",
         "keys",
     ),
     Fault(
