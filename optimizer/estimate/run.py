@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
 from dovetail.optimizer.parameters import name_parameters
 from dovetail.planner.errors import OptionError, QueryError, Refused
-from dovetail.planner.estimate.clusters import ClusterSample, Interval
+from dovetail.planner.estimate.clusters import ROWS, ClusterSample, Interval
 from dovetail.planner.estimate.expression import evaluate
-from dovetail.planner.estimate.groups import GroupSums
-from dovetail.planner.estimate.looks import CLUSTERS, Look, first_look, next_look
+from dovetail.planner.estimate.groups import GroupSums, Powers
+from dovetail.planner.estimate.looks import CLUSTERS, STEP, Look, first_look, next_look
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.sql.reader import check_query
 from dovetail.rules.context import Context
-from dovetail.rules.estimate.query import ROWS, EstimatedColumn, EstimatedQuery, read_estimate
-from dovetail.rules.estimate.sample_statement import sample_statement
+from dovetail.rules.estimate.query import EstimatedColumn, EstimatedQuery, read_estimate
+from dovetail.rules.estimate.sample_statement import sample_statement, size_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOST_GROUPS = 10_000
 _SHORT = 3.0  # seconds of an exact run that are not worth a sample
 _ATTEMPT = 6.0  # seconds after which an exact run that was predicted to be short is canceled
-_PAIRS = 2e7  # joined rows that Spark aggregates in a second
+_PAIRS = 5e7  # joined rows that Spark aggregates in a second
 
 _SOON = f"The exact run is predicted to take less than {_SHORT:.0f} s, so it follows"
 _LAST = "A larger sample would save nothing, so the exact answer follows"
@@ -92,10 +92,10 @@ class Estimate:
 
         start = monotonic()
         end = inf if self.goal.seconds is None else start + self.goal.seconds
-        sums = GroupSums(self.query.products)
-        look: Look | None = first_look(self.goal.confidence, self.query.sampled.rows, self.goal.error)
         answer: Answer | None = None
         try:
+            sums = GroupSums(self.query.products, self.sizes(end))
+            look: Look | None = first_look(self.goal.confidence, sums.rows, self.goal.error)
             while look is not None:
                 self.read(sums, look.read, end)
                 found = self.answer(sums, look, monotonic() - start, answer)
@@ -122,6 +122,14 @@ class Estimate:
 
     def _views(self) -> AbstractContextManager[None]:
         return self.named.views() if self.named else nullcontext()
+
+    def sizes(self, until: float) -> list[Powers]:
+        """Count the rows of all clusters."""
+        sizes: list[Powers] = [(0.0, 0.0, 0.0)] * (CLUSTERS // STEP)
+        statement = size_statement(self.query, self.seed)
+        for step, *powers in self._collect(lambda: self.planner.plan_part(statement, self.arguments), until):
+            sizes[step] = (powers[0], powers[1], powers[2])
+        return sizes
 
     def read(self, sums: GroupSums, end: int, until: float) -> None:
         """Read further clusters, up to number ``end``."""

@@ -3,12 +3,13 @@
 Each row of a query comes from one row of the relation that is sampled, and each row of that relation is in one of ``K``
 clusters, by a hash.  A sample has all rows of ``n`` clusters.  With ``t`` the total of a cluster:
 
-    estimate      K · mean(t)
-    variance      K² · (1 - n/K) · s²(t) / n
-    ratios        the same for ``z = Σ slope · t``, where the slopes are the derivatives of the expression by its totals
+    estimate      N · Σ t / Σ m
+    variance      K² · (1 - n/K) · s²(z) / n
+                  z = Σ slope · (t - m · Σ t / Σ m), with the derivatives of the expression by its totals as slopes
 
-(Cochran, Sampling Techniques, 1977: 2.6, 2.9 and 9.3.)  Pairs of a join are not independent, clusters are: rows of a
-cluster count as one observation.
+``m`` is the size of a cluster in rows, ``N`` the rows of the relation: a sample with more rows than its clusters have
+on average has more of everything, and the ratio takes this into account (Cochran, Sampling Techniques, 1977: 2.11, 6.4
+and 9.3).  Pairs of a join are not independent, clusters are: rows of a cluster count as one observation.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _SKEWED = 25  # clusters for each unit of squared skewness, with which a 95 % in
 _FEWEST = 24  # clusters in which a group has rows, for its interval to be certified
 _ROUNDING = 1e-13  # of the sum of squares, below which a variance is nothing but rounding
 
+ROWS, SIZE = 0, 1
+"""The numbers of two totals that every sample has: the rows of the result, and those of the relation, the size."""
+
 Product = tuple[int, ...]
 """The numbers of the totals that are multiplied in each cluster, in ascending order: ``(1, 1, 2)`` is t₁·t₁·t₂."""
 
@@ -33,13 +37,15 @@ Product = tuple[int, ...]
 def products_of(expressions: Iterable[Sequence[int]]) -> tuple[Product, ...]:
     """The products whose sums over clusters give the intervals of expressions over these totals.
 
-    They are of one, two and three factors: for the estimate, its variance and its skewness.
+    They are of one, two and three factors: for the estimate, its variance and its skewness.  Those of sizes alone are
+    not among them, since clusters count that have nothing else, too.
     """
     found = (
         product
         for totals in expressions
         for factors in (1, 2, 3)
-        for product in combinations_with_replacement(sorted(totals), factors)
+        for product in combinations_with_replacement(sorted({*totals, SIZE}), factors)
+        if {*product} != {SIZE}
     )
     return tuple(dict.fromkeys(found))
 
@@ -62,20 +68,21 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterSample:
-    """``read`` of ``clusters`` clusters, and what they contain of one group.
+    """``read`` of ``clusters`` clusters of a relation with so many ``rows``, and what they contain of one group.
 
-    ``met``: the clusters that have rows of the group.  ``sums``: the sum of each product over them.
+    ``met``: the clusters that have rows of the group.  ``sums``: the sum of each product over those that are read.
     """
 
     clusters: int
     read: int
+    rows: float
     met: int
     sums: dict[Product, float]
 
     @property
     def scale(self) -> float:
         """The factor from a sum over the sample to its estimate for all clusters."""
-        return self.clusters / self.read
+        return self.rows / self.sums[SIZE,] if self.sums[SIZE,] else self.clusters / self.read
 
     def estimates(self, totals: int) -> list[float]:
         """The estimate of each total."""
@@ -86,8 +93,15 @@ class ClusterSample:
 
         The end on the side of the longer tail lies further out, by the second term of the Edgeworth expansion of
         Student's statistic (Hall 1992, 3.5), since the sample has too few of the rare large clusters more often than
-        too many of them.
+        too many of them.  Where totals are so near to the sizes of their clusters that few rows make the difference,
+        the interval is that of an estimate that does not know the sizes, which is wider.
         """
+        by_size = sum(slope * self.sums.get((i,), 0.0) for i, slope in value.slopes.items()) / (self.sums[SIZE,] or 1)
+        slopes = {**value.slopes, SIZE: value.slopes.get(SIZE, 0.0) - by_size}
+        found = self._interval(Value(value.number, slopes), error)
+        return found if found.certified else self._interval(value, error)
+
+    def _interval(self, value: Value, error: float) -> Interval:
         n, left = self.read, 1 - self.read / self.clusters
         mean = sum(slope * self.sums.get((i,), 0.0) for i, slope in value.slopes.items()) / n
         second, size = self._power(value, 2)

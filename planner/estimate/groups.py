@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dovetail.planner.estimate.clusters import ClusterSample, Product
-from dovetail.planner.estimate.looks import CLUSTERS
+from dovetail.planner.estimate.clusters import SIZE, ClusterSample, Product
+from dovetail.planner.estimate.looks import CLUSTERS, STEP
+
+Powers = tuple[float, float, float]
+"""The sums of sizes of some clusters, of the squares and of the cubes of these sizes."""
 
 
 @dataclass
@@ -19,9 +22,13 @@ class _Sums:
 
 @dataclass
 class GroupSums:
-    """The sums of ``products`` over the clusters that are ``read``, by the values of the groups."""
+    """The sums of ``products`` over the clusters that are ``read``, by the values of the groups.
+
+    ``sizes``: the rows of all clusters, as powers for each ``STEP`` of them.
+    """
 
     products: tuple[Product, ...]
+    sizes: Sequence[Powers]
     read: int = 0
     _groups: dict[str, _Sums] = field(default_factory=dict)
 
@@ -35,8 +42,15 @@ class GroupSums:
     def __len__(self) -> int:
         return len(self._groups)
 
+    @property
+    def rows(self) -> float:
+        """The rows of the relation that is sampled."""
+        return sum(size for size, _, _ in self.sizes)
+
     def samples(self) -> Iterator[tuple[tuple[Any, ...], ClusterSample]]:
         """The values of each group, and its sample."""
+        read = self.sizes[: self.read // STEP]
+        powers = {(SIZE,) * (n + 1): sum(power[n] for power in read) for n in range(3)}
         for group in self._groups.values():
-            sums = dict(zip(self.products, group.sums, strict=True))
-            yield group.values, ClusterSample(CLUSTERS, self.read, group.met, sums)
+            sums = dict(zip(self.products, group.sums, strict=True)) | powers
+            yield group.values, ClusterSample(CLUSTERS, self.read, self.rows, group.met, sums)

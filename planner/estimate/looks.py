@@ -13,13 +13,15 @@ from typing import NamedTuple
 CLUSTERS = 65_536
 """Clusters of a relation; one look reads a number of them."""
 
+STEP = 32
+"""A look ends behind a multiple of this number of clusters."""
+
 LOOKS = 4
 _FIRST = (128, 4096)  # clusters, at least and at most
-_UNKNOWN = 1024  # clusters, of a relation of which nobody knows how many rows it has
-_FIRST_ROWS = 4096  # for an error of 5 %; they miss a value of one row in 1,000 with a probability of 2 %
-_GROWTH = 5
-_LEAST_GROWTH = 2  # where the last look predicts how many clusters suffice
-_RESERVE = 1.2  # more than the clusters that the last look predicts, since its variance is an estimate
+_FIRST_ROWS = 5_000  # for an error of 5 %; they miss a value of one row in 1,000 with a probability of 1 %
+_GROWTH = 5.0
+_LEAST_GROWTH = 1.5  # where the last look predicts how many clusters suffice
+_RESERVE = 1.1  # more than the clusters that the last look predicts, since its variance is an estimate
 
 
 class Look(NamedTuple):
@@ -30,16 +32,15 @@ class Look(NamedTuple):
     number: int = 1
 
 
-def first_look(confidence: float, rows: float | None, error: float) -> Look:
-    """The first look at a relation of so many ``rows``, None if their number is not known.
+def first_look(confidence: float, rows: float, error: float) -> Look:
+    """The first look at a relation of so many ``rows``; ``error`` is the relative error that is wanted.
 
-    ``error``: the relative error that is wanted.  The look reads the rows that suffice for it where the standard
-    deviation of the values is about their mean.
+    It reads the rows that suffice for 5 %, if values differ by as much as they are large; for a smaller error not so
+    many as that would need, since most values differ less, and the next look reads what this one predicts.
     """
     fewest, most = _FIRST
-    wanted = _FIRST_ROWS * (0.05 / error) ** 2
-    read = min(most, max(fewest, ceil(CLUSTERS * wanted / rows))) if rows else _UNKNOWN
-    return Look(read, (1 - confidence) / LOOKS)
+    wanted = _FIRST_ROWS * 0.05 / error
+    return Look(min(most, max(fewest, _whole(CLUSTERS * wanted / max(rows, 1)))), (1 - confidence) / LOOKS)
 
 
 def next_look(look: Look, factor: float | None, *, jumps: bool) -> Look | None:
@@ -49,13 +50,17 @@ def next_look(look: Look, factor: float | None, *, jumps: bool) -> Look | None:
     ``jumps``: all rows are read as soon as no sample is predicted to suffice; otherwise the sample grows as before.
     """
     half = CLUSTERS // 2
-    sufficient, growth = 0, _GROWTH
+    sufficient, growth = 0.0, _GROWTH
     if factor is not None:  # a width is proportional to the root of 1/n - 1/K
-        sufficient = ceil(_RESERVE / (1 / CLUSTERS + factor**2 * (1 / look.read - 1 / CLUSTERS)))
+        sufficient = _RESERVE / (1 / CLUSTERS + factor**2 * (1 / look.read - 1 / CLUSTERS))
         growth = _LEAST_GROWTH if sufficient <= half else _GROWTH
     if sufficient > half:
         if jumps:
             return None
-        sufficient = 0
-    read = max(sufficient, growth * look.read)
+        sufficient = 0.0
+    read = _whole(max(sufficient, growth * look.read))
     return None if read > half or look.number == LOOKS else Look(read, look.error, look.number + 1)
+
+
+def _whole(clusters: float) -> int:
+    return STEP * ceil(clusters / STEP)

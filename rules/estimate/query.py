@@ -19,7 +19,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dovetail.planner.errors import QueryError, Refused
-from dovetail.planner.estimate.clusters import Product, products_of
+from dovetail.planner.estimate.clusters import ROWS, Product, products_of
 from dovetail.planner.estimate.expression import TOTAL, totals_in
 from dovetail.planner.expr import Scalar, has_star, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
@@ -28,12 +28,9 @@ from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Cte, Limit, Logical, Scan, SetOp, Sort, Statement, expressions
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
-from dovetail.rules.estimate.sampled_relation import SampledRelation, find_sampled_relation
+from dovetail.rules.estimate.sampled_relation import CLUSTER_ROWS, SampledRelation, find_sampled_relation
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, read_block
-
-ROWS = 0
-"""The number of the total count(*), which every statement has: the rows of a group."""
 
 _INSTEAD = "Estimates cannot be computed: {}. Run the statement with opt.sql()"
 
@@ -58,7 +55,7 @@ class EstimatedQuery:
     sampled: SampledRelation
     groups: list[Scalar] = field(default_factory=list)
     arguments: list[Scalar] = field(default_factory=list)
-    totals: list[str] = field(default_factory=lambda: ["count(*)"])
+    totals: list[str] = field(default_factory=lambda: ["count(*)", f"max({CLUSTER_ROWS})"])
     columns: list[EstimatedColumn] = field(default_factory=list)
 
     @property

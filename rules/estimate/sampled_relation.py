@@ -16,7 +16,6 @@ from dovetail.planner.estimate.looks import CLUSTERS
 from dovetail.planner.expr import Scalar, column_ref, columns_in, quote
 from dovetail.planner.logical import (
     Derived,
-    Filter,
     Join,
     LateralView,
     Logical,
@@ -28,11 +27,12 @@ from dovetail.planner.logical import (
 )
 from dovetail.planner.logical.relations import subquery_as
 from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import with_leaves
-from dovetail.rules.query.query_block import QueryBlock
+from dovetail.rules.query.query_block import QueryBlock, where
 
-CLUSTER = "__dt_cluster"
+CLUSTER, CLUSTER_ROWS = "__dt_cluster", "__dt_cluster_rows"
 _FEWEST = 8  # columns that are hashed, if there are so many: rows that agree in all of them are in one cluster
 _UNHASHED = re.compile(r"\b(map<|variant\b|geometry\b|geography\b)", re.IGNORECASE)
 
@@ -41,22 +41,32 @@ _UNHASHED = re.compile(r"\b(map<|variant\b|geometry\b|geography\b)", re.IGNORECA
 class SampledRelation:
     """A relation of FROM, the name of its columns in the statement, and those of its columns that are hashed.
 
-    ``rows``: how many it has, None if that is not known.
+    ``own``: the conjuncts of WHERE that read it alone, and so filter it before it is sampled; ``rest``: the others.
     """
 
     tree: Logical
     relation: Logical
     name: str
     columns: tuple[str, ...]
-    rows: float | None
+    own: tuple[Scalar, ...]
+    rest: tuple[Scalar, ...]
 
     def over_clusters(self, first: int, end: int, seed: int) -> Logical:
-        """FROM over the rows of the relation that are in the clusters from ``first`` up to ``end``."""
-        hashed = ", ".join((*(f"{quote(self.name)}.{quote(column)}" for column in self.columns), str(seed)))
-        cluster = f"pmod(xxhash64({hashed}), {CLUSTERS})"
-        rows = Filter(self.relation, (Scalar(f"{cluster} >= {first}"), Scalar(f"{cluster} < {end}")))
+        """FROM and WHERE over the rows that are in the clusters from ``first`` up to ``end``."""
+        cluster = self._cluster(seed)
+        rows = where(self.relation, (*self.own, Scalar(f"{cluster} >= {first}"), Scalar(f"{cluster} < {end}")))
         part = Project(rows, (Scalar("*"), Scalar(f"{cluster} AS {CLUSTER}")))
-        return with_leaves(self.tree, [(self.relation, subquery_as(part, self.name))])
+        counted = Scalar(f"count(1) OVER (PARTITION BY {CLUSTER}) AS {CLUSTER_ROWS}")
+        sized = Project(subquery_as(part, self.name), (Scalar("*"), counted))
+        return where(with_leaves(self.tree, [(self.relation, subquery_as(sized, self.name))]), self.rest)
+
+    def clusters(self, seed: int) -> Logical:
+        """The cluster of each row."""
+        return Project(where(self.relation, self.own), (Scalar(f"{self._cluster(seed)} AS {CLUSTER}"),))
+
+    def _cluster(self, seed: int) -> str:
+        hashed = ", ".join((*(f"{quote(self.name)}.{quote(column)}" for column in self.columns), str(seed)))
+        return f"pmod(xxhash64({hashed}), {CLUSTERS})"
 
 
 def find_sampled_relation(query: Logical, block: QueryBlock, ctx: Context) -> SampledRelation:
@@ -74,7 +84,14 @@ def find_sampled_relation(query: Logical, block: QueryBlock, ctx: Context) -> Sa
     name = hint_name(relation)
     assert name is not None
     (source,) = ctx.names.sources(relation)
-    return SampledRelation(block.tree, relation, name, _hashed(source, query, ctx), found[largest].rows)
+    own = [conjunct for conjunct in block.condition if _reads_only(conjunct, source, ctx.scope(block.tree))]
+    rest = tuple(conjunct for conjunct in block.condition if conjunct not in own)
+    return SampledRelation(block.tree, relation, name, _hashed(source, query, ctx), tuple(own), rest)
+
+
+def _reads_only(conjunct: Scalar, source: Source, scope: Scope) -> bool:
+    columns = [scope.find(column) for column in columns_in(conjunct.tree)]
+    return bool(columns) and not conjunct.plans and all(column and scope.source(column) is source for column in columns)
 
 
 def _preserved(tree: Logical) -> Iterator[Logical]:

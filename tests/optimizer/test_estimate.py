@@ -48,7 +48,8 @@ def test_an_estimate_from_its_first_look_to_the_exact_answer(
     views = [table.name for table in tables.catalog.listTables()]
     exact = {row[0]: row for row in opt.sql(BAND).collect()}
     answers = list(opt.estimate(BAND, error=0.001, seed=7, seconds=600))
-    assert [answer.exact for answer in answers] == [False] * 3 + [True]
+    assert [answer.exact for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert len(answers) > 2
     assert [answer.share for answer in answers] == sorted(answer.share for answer in answers)
     missed = set()  # of a column in an answer: all groups have the same events, and miss together
     for answer in answers:
@@ -112,7 +113,8 @@ def test_an_exact_run_that_is_not_short_after_all(tables: SparkSession, monkeypa
     monkeypatch.setattr(run, "_SHORT", inf)
     monkeypatch.setattr(run, "_ATTEMPT", 0.0)
     answers = list(Optimizer(tables).estimate("SELECT sum(amount) FROM e", error=0.001, seed=3, seconds=600))
-    assert [answer.exact for answer in answers] == [False] * 3 + [True]
+    assert [answer.exact for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert len(answers) > 2
 
 
 JOINS = (
@@ -141,7 +143,7 @@ def test_all_clusters_together_have_the_exact_totals(tables: SparkSession, joine
     )
     text = f"WITH unused AS (SELECT 1) {text} WHERE {column} % 7 <> 1 OR {column} IS NULL GROUP BY ALL"
     estimate = prepare_estimate(Optimizer(tables)._planner, text, None, {}, Goal(0.01, 0.95, None, 5))
-    sums = GroupSums(estimate.query.products)
+    sums = GroupSums(estimate.query.products, estimate.sizes(inf))
     for end in (1024, CLUSTERS):
         estimate.read(sums, end, inf)
     rows = estimate.answer(sums, Look(CLUSTERS, 0.01), 1.0, None).rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from math import inf, nan
+from math import ceil, inf, nan
 from statistics import NormalDist
 from typing import Any
 
@@ -17,8 +17,8 @@ import pytest
 
 from dovetail.planner.estimate.clusters import ClusterSample, Interval, products_of
 from dovetail.planner.estimate.expression import TOTAL, Value, evaluate, totals_in
-from dovetail.planner.estimate.groups import GroupSums
-from dovetail.planner.estimate.looks import CLUSTERS, LOOKS, Look, first_look, next_look
+from dovetail.planner.estimate.groups import GroupSums, Powers
+from dovetail.planner.estimate.looks import CLUSTERS, LOOKS, STEP, Look, first_look, next_look
 from dovetail.planner.estimate.quantiles import t_quantile
 from dovetail.planner.expr import Scalar
 
@@ -83,7 +83,15 @@ class Table:
         self.totals = [sum(cluster[i] for cluster in clusters) for i in (0, 1)]
         self.products = products_of([(0, 1)])
         self.powers = np.array([_products(cluster, self.products) for cluster in clusters])
-        self.met = np.array([cluster[1] > 0 for cluster in clusters])
+        sizes = np.array([cluster[1] for cluster in clusters])
+        self.met, self.sizes = sizes > 0, np.stack([sizes, sizes**2, sizes**3], axis=1)
+
+    def order(self, seed: int, read: int = 0) -> tuple[Any, GroupSums]:
+        """The clusters in a random order, and sums of which so many clusters are to be read."""
+        order = np.random.default_rng(seed).permutation(CLUSTERS)
+        steps = self.sizes[order].reshape(-1, STEP, 3).sum(axis=1)
+        sizes: list[Powers] = [(float(one), float(two), float(three)) for one, two, three in steps]
+        return order, GroupSums(self.products, sizes, read)
 
     def sample(self, chosen: Any, sums: GroupSums) -> ClusterSample:
         """What is known once these clusters have been read, too."""
@@ -93,9 +101,8 @@ class Table:
 
     def stops_with(self, tree: object, error: float, seed: int) -> Interval | None:
         """The interval at which one run stops; None if it reads all rows."""
-        order = np.random.default_rng(seed).permutation(CLUSTERS)
-        sums = GroupSums(self.products)
-        look: Look | None = first_look(0.95, self.rows, error)
+        order, sums = self.order(seed)
+        look: Look | None = first_look(0.95, sums.rows, error)
         while look is not None:
             read, sums.read = sums.read, look.read
             sample = self.sample(order[read : look.read], sums)
@@ -158,9 +165,9 @@ def test_intervals_of_uneven_groups() -> None:
     for size in (100, 300, 1_000, 3_000, 10_000, 30_000):
         table = Table(uniform(draw, size), draw)
         for seed in range(30):
-            order = np.random.default_rng(seed).permutation(CLUSTERS)
-            sample = table.sample(order[: CLUSTERS // 7], GroupSums(table.products, CLUSTERS // 7))
-            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95, None, 0.05).error)
+            order, sums = table.order(seed, CLUSTERS // 8)
+            sample = table.sample(order[: sums.read], sums)
+            interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), first_look(0.95, size, 0.05).error)
             certified += interval.certified
             held += interval.certified and interval.low <= table.totals[0] <= interval.high
     assert certified > 110
@@ -173,8 +180,8 @@ def test_the_variance_is_that_of_clusters() -> None:
     table = Table(((100 * value, 100.0) for value in (draw.random() for _ in range(40_000))), draw)
     estimates, widths = [], []
     for seed in range(300):
-        order = np.random.default_rng(seed).permutation(CLUSTERS)
-        sample = table.sample(order[: CLUSTERS // 20], GroupSums(table.products, CLUSTERS // 20))
+        order, sums = table.order(seed, CLUSTERS // 16)
+        sample = table.sample(order[: sums.read], sums)
         value = evaluate(SUM, sample.estimates(2))
         assert value is not None
         interval = sample.interval(value, 0.05)
@@ -188,8 +195,8 @@ def test_the_variance_is_that_of_clusters() -> None:
 
 def test_a_sample_without_differences_is_not_certified() -> None:
     """What differs has not been met: a share of 0 in the sample is not a share of 0 of all rows."""
-    sums = GroupSums(products_of([(0, 1)]), 64)
-    for _ in range(64):
+    sums = GroupSums(products_of([(0, 1)]), [(9.0 * STEP, 81.0 * STEP, 729.0 * STEP)], STEP)
+    for _ in range(STEP):
         sums.add((), 1, _products((0.0, 9.0), sums.products))
     ((_, sample),) = sums.samples()
     interval = sample.interval(Value(0.0, {0: 1 / 576}), 0.05)
@@ -198,19 +205,20 @@ def test_a_sample_without_differences_is_not_certified() -> None:
 
 def test_values_that_are_no_numbers_are_not_certified() -> None:
     for odd in (nan, inf):
-        sample = ClusterSample(CLUSTERS, 64, 64, {(0,): odd, (0, 0): odd, (0, 0, 0): odd})
+        sums = {(0,): odd, (0, 0): odd, (0, 0, 0): odd, (1,): 64.0, (1, 1): 64.0, (1, 1, 1): 64.0}
+        sample = ClusterSample(CLUSTERS, 64, 1e6, 64, sums)
         assert not sample.interval(Value(odd, {0: 1.0}), 0.05).certified
 
 
 def test_groups_of_nan_are_one_group() -> None:
-    sums = GroupSums(products_of([(0,)]))
+    sums = GroupSums(products_of([(0,)]), [])
     for _ in range(2):
-        sums.add((float("nan"),), 1, (1.0, 1.0, 1.0))
+        sums.add((float("nan"),), 1, [1.0] * len(sums.products))
     assert len(sums) == 1
 
 
-@pytest.mark.parametrize("rows", [None, 100, 2e6, 1e12])
-def test_the_error_of_all_looks_together_is_that_of_the_confidence(rows: float | None) -> None:
+@pytest.mark.parametrize("rows", [0, 100, 2e6, 1e12])
+def test_the_error_of_all_looks_together_is_that_of_the_confidence(rows: float) -> None:
     taken: list[Look] = []
     look: Look | None = first_look(0.95, rows, 0.05)
     while look is not None:
@@ -223,19 +231,19 @@ def test_the_error_of_all_looks_together_is_that_of_the_confidence(rows: float |
 
 
 def test_a_first_look_reads_as_many_rows_as_its_error_may_need() -> None:
-    shares = [first_look(0.95, rows, 0.05).read / CLUSTERS for rows in (None, 1_000, 1e6, 1e9)]
-    assert shares == [1 / 64, 1 / 16, pytest.approx(4096 / 1e6, rel=0.01), 1 / 512]
-    assert first_look(0.95, 4e6, 0.01).read / CLUSTERS * 4e6 == pytest.approx(25 * 4096, rel=0.01)
+    shares = [first_look(0.95, rows, 0.05).read / CLUSTERS for rows in (1_000, 1e6, 1e9)]
+    assert shares == [1 / 16, pytest.approx(5_000 / 1e6, rel=0.1), 1 / 512]
+    assert first_look(0.95, 4e6, 0.01).read / CLUSTERS * 4e6 == pytest.approx(25_000, rel=0.1)
 
 
 def test_a_next_look_reads_what_is_predicted_to_suffice() -> None:
     look = first_look(0.95, 4e6, 0.01)
     after = next_look(look, 0.6, jumps=True)
     assert after
-    assert 2.5 * look.read < after.read < 4 * look.read
-    assert next_look(look, 0.9, jumps=True) == Look(2 * look.read, look.error, 2)
+    assert 2.5 * look.read < after.read < 5 * look.read
+    assert next_look(look, 0.99, jumps=True) == Look(STEP * ceil(1.5 * look.read / STEP), look.error, 2)
     assert next_look(look, None, jumps=True) == Look(5 * look.read, look.error, 2)
-    assert next_look(look, 0.1, jumps=True) is None
+    assert next_look(look, 0.05, jumps=True) is None
 
 
 def test_quantiles_of_student() -> None:
@@ -253,3 +261,26 @@ def test_expressions_of_totals() -> None:
     assert value.slopes == pytest.approx({0: -50.0, 1: 50.0, 2: 100.0})
     assert evaluate(tree, [7.0, 3.0, 0.0]) is None
     assert totals_in(Scalar(f"sqrt({TOTAL}0)").tree) is None
+
+
+def test_what_is_near_to_the_size_of_its_cluster_has_a_narrow_interval() -> None:
+    """A sample that has too many rows by chance has too much of everything, and the number of all rows is known."""
+    draw = random.Random(3)
+    table = Table(((1 + draw.random() / 10, 1.0) for _ in range(100_000)), draw)
+    order, sums = table.order(1, CLUSTERS // 16)
+    sample = table.sample(order[: sums.read], sums)
+    interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), 0.05)
+    assert interval.certified
+    assert interval.error < 0.01
+    assert interval.low <= table.totals[0] <= interval.high
+
+
+def test_what_is_the_size_of_its_cluster_has_the_interval_of_an_estimate_without_it() -> None:
+    draw = random.Random(3)
+    table = Table(((1.0, 1.0) for _ in range(100_000)), draw)
+    order, sums = table.order(1, CLUSTERS // 16)
+    sample = table.sample(order[: sums.read], sums)
+    interval = sample.interval(Value(sample.estimates(2)[0], {0: 1.0}), 0.05)
+    assert interval.certified
+    assert interval.estimate == pytest.approx(100_000)
+    assert 0.01 < interval.error < 0.05

@@ -14,7 +14,7 @@ from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.rules.context import Context
 from dovetail.rules.estimate.query import EstimatedQuery, read_estimate
-from dovetail.rules.estimate.sample_statement import sample_statement
+from dovetail.rules.estimate.sample_statement import sample_statement, size_statement
 
 GOLDEN = Path(__file__).parents[2] / "golden_plans"
 CATALOG = read_catalog(GOLDEN / "catalogs" / "ads.toml")
@@ -95,11 +95,30 @@ def test_totals_are_shared() -> None:
     query = read("SELECT count(*), sum(user_id), avg(user_id), 2 * sum(user_id) / count(user_id) FROM clicks")
     assert query.totals == [
         "count(*)",
+        "max(__dt_cluster_rows)",
         "count(__dt_argument0)",
         "coalesce(sum(CAST(__dt_argument0 AS DOUBLE)), 0D)",
     ]
-    assert [column.present for column in query.columns] == [(), (1,), (1,), (1,)]
-    assert (1,) in read("SELECT sum(user_id) FROM clicks").products  # which tells whether the sum is NULL
+    assert [column.present for column in query.columns] == [(), (2,), (2,), (2,)]
+    assert (2,) in read("SELECT sum(user_id) FROM clicks").products  # which tells whether the sum is NULL
+
+
+@pytest.mark.parametrize(
+    ("condition", "own"),
+    [
+        ("v.user_id > 3 AND c.ad < 'x' AND v.page = c.ad", ["v.user_id > 3"]),
+        ("page = 'x' AND 1 = 1", ["page = 'x'"]),
+        ("v.user_id IN (SELECT user_id FROM clicks)", []),  # the subquery may read other relations
+    ],
+)
+def test_conditions_on_the_sampled_relation_filter_it_before_its_rows_are_counted(
+    condition: str, own: list[str]
+) -> None:
+    query = read(f"SELECT count(*) FROM clicks c JOIN views v ON {BAND} WHERE {condition}")
+    assert [conjunct.text for conjunct in query.sampled.own] == own
+    for text in own:
+        assert sample_statement(query, 0, 1024, 7).count(text) == 1
+        assert text in size_statement(query, 7)
 
 
 @pytest.mark.parametrize("case", sorted((GOLDEN / "cases" / "estimate").glob("*.plan")), ids=lambda path: path.stem)

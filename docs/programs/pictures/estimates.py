@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from math import prod
 
 from docs.programs.svg import Drawing
 from dovetail.planner.estimate.clusters import products_of
 from dovetail.planner.estimate.expression import Value
-from dovetail.planner.estimate.groups import GroupSums
-from dovetail.planner.estimate.looks import CLUSTERS, Look, first_look, next_look
+from dovetail.planner.estimate.groups import GroupSums, Powers
+from dovetail.planner.estimate.looks import CLUSTERS, STEP, Look, first_look, next_look
 
 _LEFT, _WIDTH, _TOP = 190, 530, 84
 
@@ -16,16 +18,18 @@ _LEFT, _WIDTH, _TOP = 190, 530, 84
 def estimates() -> Drawing:
     """Draw the interval of each look at a sum of 400,000 values, and the exact sum."""
     draw = random.Random(7)
-    clusters = [0.0] * CLUSTERS
+    clusters = [(0.0, 0)] * CLUSTERS  # the total of each, and its size
     for _ in range(400_000):
-        clusters[draw.randrange(CLUSTERS)] += draw.lognormvariate(0, 1)
-    exact = sum(clusters)
-    sums = GroupSums(products_of([(0,)]))
+        number = draw.randrange(CLUSTERS)
+        total, size = clusters[number]
+        clusters[number] = total + draw.lognormvariate(0, 1), size + 1
+    exact = sum(total for total, _ in clusters)
+    sums = GroupSums(products_of([(0,)]), [_powers(clusters[n : n + STEP]) for n in range(0, CLUSTERS, STEP)])
     rows = []
-    look: Look | None = first_look(0.95, None, 0.05)
+    look: Look | None = first_look(0.95, sums.rows, 0.05)
     while look is not None:
-        for total in clusters[sums.read : look.read]:
-            sums.add((), 1, (total, total**2, total**3))
+        for cluster in clusters[sums.read : look.read]:
+            sums.add((), 1, [prod(cluster[n] for n in product) for product in sums.products])
         sums.read = look.read
         ((_, sample),) = sums.samples()
         rows.append((look.read / CLUSTERS, sample.interval(Value(sample.estimates(1)[0], {0: 1.0}), look.error)))
@@ -55,3 +59,8 @@ def estimates() -> Drawing:
     drawing.text(20, bottom + 20, "Each look reads further rows. The next one would be exact: all rows are read then.")
     drawing.text(20, bottom + 40, "An estimate ends at the first look that is narrow enough, or whenever you leave it.")
     return drawing
+
+
+def _powers(clusters: Sequence[tuple[float, int]]) -> Powers:
+    one, two, three = (sum(size**n for _, size in clusters) for n in (1, 2, 3))
+    return one, two, three
