@@ -27,7 +27,14 @@ def test_the_page_runs(
     assert "same: 3 rows both ways" in printed
 
 
-@pytest.mark.parametrize(("name", "shown"), [("band-joins", "LevelBandJoin  inner, e.ts between"), ("nearest", "")])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("band-joins", "LevelBandJoin  inner, e.ts between"),
+        ("key-joins", "2 keys for a row of the left side"),
+        ("nearest", ""),
+    ],
+)
 def test_a_page_to_follow_runs_from_a_fresh_shell(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, shown: str
 ) -> None:
