@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dovetail.executor.session.batch import run
+from dovetail.executor.session.requests import set_values
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr.tokens import tokenize
@@ -33,9 +34,9 @@ def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | 
         full = (*(found.namespace or ()), found.name)
     else:
         full = (found.catalog or _OWN, *(found.namespace or ()), found.name)
-    exact = (session.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
-    own = found.isTemporary or (full[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None))
-    return full if exact or not own else tuple(part.lower() for part in full)
+    exact, replaced = set_values(session, "spark.sql.caseSensitive", f"spark.sql.catalog.{_OWN}")
+    own = found.isTemporary or (full[0] == _OWN and not replaced)
+    return full if str(exact).lower() == "true" or not own else tuple(part.lower() for part in full)
 
 
 def catalog_keys(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueKey, ...]:
@@ -43,7 +44,7 @@ def catalog_keys(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueK
 
     Spark's own catalog has no constraints, unless another catalog replaces it.
     """
-    if len(table) < 3 or (table[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None)):
+    if len(table) < 3 or (table[0] == _OWN and not set_values(session, f"spark.sql.catalog.{_OWN}")[0]):
         return ()
     try:
         rows = run(session, f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()

@@ -35,7 +35,7 @@ from dovetail.planner.catalog.measure import ONE_TASK
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.deadline import check_deadline
-from dovetail.planner.types.schema import Column, Deferred, sql_type
+from dovetail.planner.types.schema import Column, Deferred, SqlType, sql_type
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -65,6 +65,7 @@ class SparkCatalog(CatalogConstraints):
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
         self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+        self._analyzed_columns: dict[str, tuple[Column, ...] | None] = {}
         self._analyzed: dict[str, tuple[DataFrame, StructType] | str] = {}
         self._streams: dict[str, int] = {}
         self._nonrepeatable_reasons: dict[str, str | None] = {}
@@ -83,13 +84,15 @@ class SparkCatalog(CatalogConstraints):
         def on(name: str, *, default: bool = False) -> bool:
             return get(name, str(default)).lower() == "true"
 
-        # unset, it depends on the version of Spark and on the environment of its JVM
-        set_ansi, time_zone = settings_of(self.session, "spark.sql.ansi.enabled", "spark.sql.session.timeZone")
-        ansi = (set_ansi or "").lower() == "true"
+        # unset, they depend on the version of Spark, on the environment of its JVM, and on its machine
+        if unset := [name for name in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone") if name not in known]:
+            found_unset = zip(unset, settings_of(self.session, *unset), strict=True)
+            known |= {name: value for name, value in found_unset if value}
+        ansi = on("spark.sql.ansi.enabled")
         found = Settings(
             ansi=ansi,
             case_sensitive=on("spark.sql.caseSensitive"),
-            time_zone=time_zone or "UTC",  # unless set, the machine's
+            time_zone=get("spark.sql.session.timeZone", "UTC"),
             timestamp_ntz=get("spark.sql.timestampType", "TIMESTAMP_LTZ").upper() == "TIMESTAMP_NTZ",
             commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
             # its order of times compares intervals, which legacy intervals do not support
@@ -124,20 +127,32 @@ class SparkCatalog(CatalogConstraints):
 
     def _find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
         text = ".".join("`" + part.replace("`", "``") + "`" for part in name)
-        if stored := self.definitions.find_schema(name):
-            columns = _columns(stored)
-            if self.definitions.has_nullability(name):
+        stored = self.definitions.find_schema(name)
+        if columns := _columns(stored) if stored else self.definitions.find_columns(name):
+            if stored and self.definitions.has_nullability(name):
                 return columns
 
             def may_be_null(number: int) -> bool:
                 found = self.schema(f"SELECT * FROM {text}")
                 return found is None or found[number].may_be_null
 
+            def type_of(number: int) -> SqlType | None:
+                found = self._memoize(self._analyzed_columns, text, self._analyze_columns)
+                return found[number].type if found else None
+
             return tuple(
-                replace(column, nullable=Deferred(name, n, partial(may_be_null, n))) for n, column in enumerate(columns)
+                replace(
+                    column,
+                    typed=column.typed or Deferred(name, n, partial(type_of, n)),
+                    nullable=Deferred(name, n, partial(may_be_null, n)),
+                )
+                for n, column in enumerate(columns)
             )
+        return self._analyze_columns(text)
+
+    def _analyze_columns(self, table: str) -> tuple[Column, ...] | None:
         try:
-            return _columns(self.session.table(text).schema)
+            return _columns(self.session.table(table).schema)
         except PySparkException:
             return None
 
@@ -171,11 +186,9 @@ class SparkCatalog(CatalogConstraints):
     def streams(self, query: str, *others: str) -> int:
         """Count the stream scans of a query; ``others``: queries whose analysis will be needed as well."""
         found, *_ = self._memoize_all(self._analyzed, (query, *others), self._analyze)
-        return (
-            0
-            if isinstance(found, str) or not found[0].isStreaming
-            else self._memoize(self._streams, query, self._count)
-        )
+        if isinstance(found, str) or (self._views and all(map(self.definitions.is_table, self._views))):
+            return 0
+        return self._memoize(self._streams, query, self._count) if found[0].isStreaming else 0
 
     def _count(self, query: str) -> int:
         return parse_streams(explanation(self.session, query, self.arguments))

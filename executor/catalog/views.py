@@ -10,10 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from dovetail.executor.catalog.connect_views import find_view_on_connect
+from dovetail.executor.catalog.connect_views import describe_on_connect, described_columns, find_view_on_connect
 from dovetail.executor.session.settings import classic_settings, to_dict
 from dovetail.planner.catalog import View
 from dovetail.planner.errors import QueryError
+from dovetail.planner.types.schema import Column
 
 _OWN = "spark_catalog"
 _SETTING = "view.sqlConfig."
@@ -44,6 +45,7 @@ class Views:
     def __init__(self, session: SparkSession):
         self.session = session
         self.entries: dict[tuple[str, ...], Any] = {}
+        self.described: dict[tuple[str, ...], dict[str, Any]] = {}
         java: Any = getattr(session, "_jsparkSession", None)
         self.state, self.is_classic = None, java is not None
         if java is not None and session.catalog.currentCatalog() == _OWN:
@@ -53,8 +55,7 @@ class Views:
     def find(self, name: tuple[str, ...]) -> View | None:
         """Return the definition of a view; None for other relations."""
         if not self.is_classic:
-            is_own = len(name) < 3 or (len(name) == 3 and name[0] == _OWN)
-            return find_view_on_connect(self.session, name) if is_own else None
+            return find_view_on_connect(self.session, name, self._described(name))
         found = self.entry(name)
         if found is None or not found.viewText().isDefined() or found.tableType().name() != "VIEW":
             return None
@@ -78,6 +79,20 @@ class Views:
         if found.provider().toString().lower() in _FILES and (schema := _schema(found)).fields:
             return _all_nullable(schema)
         return None
+
+    def find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
+        """Return the columns of a table of files on Spark Connect; None if only its analysis has them."""
+        return described_columns(self._described(name)) if self.is_table(name) else None
+
+    def is_table(self, name: tuple[str, ...]) -> bool:
+        """Whether a relation is known to be a table of files, on Spark Connect."""
+        return not self.is_classic and f"some({self._described(name).get('provider')})".lower() in _FILES
+
+    def _described(self, name: tuple[str, ...]) -> dict[str, Any]:
+        if name not in self.described:
+            is_own = len(name) < 3 or (len(name) == 3 and name[0] == _OWN)
+            self.described[name] = describe_on_connect(self.session, name) if is_own else {}
+        return self.described[name]
 
     def has_nullability(self, name: tuple[str, ...]) -> bool:
         """Whether the stored schema of a relation says which columns may be NULL: that of a view of SQL does not."""

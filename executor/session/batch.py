@@ -18,6 +18,14 @@ def run(session: SparkSession, text: str, args: Arguments = None, /, **values: A
     return sql(text, args=args, **values) if args else sql(text, **values)
 
 
+def connect_query(session: SparkSession, text: str) -> DataFrame:
+    """The DataFrame of a query, not of a command, on Spark Connect; nothing is sent before it is used."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+    from pyspark.sql.connect.plan import SQL
+
+    return ConnectDataFrame(SQL(text), session)  # type: ignore[arg-type]
+
+
 def without_names(frame: DataFrame) -> DataFrame:
     """The DataFrame of a query's analyzed plan, on a classic session; not of a command, which would run again.
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from dovetail.executor.session.batch import Arguments, classic, run
+from dovetail.executor.session.batch import Arguments, classic, connect_query, run
 from dovetail.executor.session.sail import is_sail
 
 
@@ -21,10 +21,7 @@ def query_frame(session: SparkSession, text: str, args: Arguments = None) -> Dat
     """The DataFrame of a query, not of a command; on Spark Connect nothing is sent before it is used."""
     if args or classic(session) or is_sail(session):
         return run(session, text, args)
-    from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
-    from pyspark.sql.connect.plan import SQL
-
-    return ConnectDataFrame(SQL(text), session)  # type: ignore[arg-type]
+    return connect_query(session, text)
 
 
 def analyze(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
@@ -58,3 +55,10 @@ def settings_of(session: SparkSession, *names: str) -> list[str | None]:
     if classic(session):
         return [session.conf.get(name) for name in names]
     return list(session.client.get_configs(*names))
+
+
+def set_values(session: SparkSession, *names: str) -> list[str | None]:
+    """The values of settings that are set; None for others."""
+    if classic(session):
+        return [session.conf.get(name, None) for name in names]
+    return list(session.client.get_config_with_defaults(*((name, None) for name in names)))

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
 
-from dovetail.executor.session.batch import run
+from dovetail.executor.session.batch import connect_query
 from dovetail.planner.errors import EnvironmentProblem
 
 _REMEDY = "pip install pysail 'pyspark-client<4.2', in an environment without another PySpark"
@@ -28,7 +28,7 @@ def is_sail(session: Any) -> bool:
     """
     if session not in _found:
         try:
-            _ = run(session, f"SELECT v.c FROM {_UNTYPED} JOIN LATERAL (SELECT u.r.c AS c) AS v").schema
+            _ = connect_query(session, f"SELECT v.c FROM {_UNTYPED} JOIN LATERAL (SELECT u.r.c AS c) AS v").schema
             _found[session] = False
         except AnalysisException:
             _found[session] = True
