@@ -3,7 +3,7 @@
 Those that begin with another have the keys of the first bytes, of lengths that are the same on both sides.
 
 startswith(a.path, b.prefix)     left(a.path, length(b.prefix)) = b.prefix     a.path LIKE b.pattern
-locate(b.prefix, a.path) = 1     substring(a.path, 1, b.n) = b.prefix
+locate(b.prefix, a.path) = 1     substring(a.path, 1, b.n) = b.prefix          a.path ILIKE b.pattern
 
 Texts that end with other texts have those of the last bytes:
 
@@ -35,7 +35,7 @@ from dovetail.planner.keys.comparable import without_length
 from dovetail.planner.keys.elements import call_of, counted, on_sides
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
 from dovetail.planner.keys.operands import key_value
-from dovetail.planner.keys.substrings import Substrings
+from dovetail.planner.keys.substrings import PATTERN_TIME, Substrings
 from dovetail.planner.types.typed import type_of
 
 _MOST_LENGTHS = 12
@@ -80,6 +80,10 @@ class Prefixes(Leveled):
         words = (self.prefix, self.anywhere.word) if self.anywhere else (self.prefix,)
         return "right" if self.side == "left" else "left", ", ".join(f"octet_length({word})" for word in words)
 
+    @property
+    def pair_time(self) -> float:
+        return PATTERN_TIME if self.may_raise else 1.0
+
     def fitted(self, sample: Sequence[Numbers], rows: int | None) -> Prefixes | Substrings:
         """The lengths that prefixes have, or some of them, evenly; and 0, to which any prefix can be cut.
 
@@ -119,7 +123,7 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | Subst
     if None in types:
         raise Refused("the type of an operand is not known")
     names = {without_length(type_).text for type_ in types if type_}
-    is_pattern = isinstance(without_parentheses(tree), exp.Like)
+    is_pattern = isinstance(without_parentheses(tree), exp.Like | exp.ILike)
     if names != {"string"} and (names != {"binary"} or is_pattern):
         raise Refused(f"only texts without a collation have prefixes as keys, and these are {types[0]} and {types[1]}")
     whole, start = key_value(text, "", scope), key_value(prefix, "", scope)
@@ -165,13 +169,16 @@ class _Test(NamedTuple):
 def _tested(tree: exp.Expression) -> _Test | None:
     """Read a test whether a text begins or ends with another."""
     tree = without_parentheses(tree)
-    if isinstance(tree, exp.Like):
+    if isinstance(tree, exp.Like | exp.ILike):
         several = isinstance(tree.expression, exp.Any | exp.All | exp.Tuple)
         if several or tree.args.get("negate"):
             return None
         texts = [_text_of(part) for part in _parts(tree.expression)]
         before, behind = texts[0].startswith(_WILDCARDS), texts[-1].endswith(_WILDCARDS)
-        return _Test(tree.this, tree.expression, last=before and not behind, anywhere=before and behind)
+        text, pattern = tree.this, tree.expression
+        if isinstance(tree, exp.ILike):  # Spark's own definition
+            text, pattern = (exp.Lower(this=part.copy()) for part in (text, pattern))
+        return _Test(text, pattern, last=before and not behind, anywhere=before and behind)
     match call_of(tree):
         case "contains", [text, part]:
             return _Test(text, part, anywhere=True)

@@ -24,6 +24,7 @@ _LONGEST = 8  # bytes, of which few texts have the same by chance
 _SHORT = 0.1  # of the words are shorter than the longest substrings, at most
 _USUAL = 64  # bytes of a text
 _SEARCHED = 5  # bytes of a text, in the time in which two numbers are compared
+PATTERN_TIME = 100.0  # of a pattern of a column, in the same time: Spark reads it anew for each pair
 _MOST = 2_000  # bytes of a text, each of which copies a row
 _TEXT, _LENGTH, _AT = "__dt_t", "__dt_l", "__dt_i"  # variables in lambdas, like ELEMENT
 
@@ -78,7 +79,7 @@ class Substrings(Leveled):
 
     @property
     def pair_time(self) -> float:
-        return max(1.0, self.mean / _SEARCHED)
+        return max(PATTERN_TIME if self.may_raise else 1.0, self.mean / _SEARCHED)
 
     @property
     def copied(self) -> tuple[Side, str]:

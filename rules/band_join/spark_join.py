@@ -157,13 +157,18 @@ class SparkJoin:
         return None
 
 
-def few_pairs(kind: JoinKind, left: Statistics, right: Statistics, ctx: Context) -> str | None:
-    """The reason why comparing all pairs suffices; None if they are many, or not known."""
+def few_pairs(
+    kind: JoinKind, left: Statistics, right: Statistics, ctx: Context, pair_time: float = 1.0
+) -> str | None:
+    """The reason why comparing all pairs suffices; None if they are many, or not known.
+
+    ``pair_time``: how long a pair takes, in times of one that compares numbers.
+    """
     pairs, at = count_pairs(left, right), ctx.thresholds
     shown = f"{describe_pairs(pairs)}, so few rows that Spark's own join is as good"
-    if pairs is not None and pairs < at.nested_loop_pairs:
+    if pairs is not None and pairs * pair_time < at.nested_loop_pairs:
         return f"{shown} (nested_loop_pairs)"
-    if pairs is not None and pairs < at.broadcast_pairs and can_broadcast(kind, left, right, ctx):
+    if pairs is not None and pairs * pair_time < at.broadcast_pairs and can_broadcast(kind, left, right, ctx):
         return f"{shown} (broadcast_pairs)"
     return None
 

@@ -29,7 +29,7 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
     """
     left, right = (UNKNOWN, UNKNOWN) if ctx.force else ctx.statistics_of(join.left, join.right)
     place = join.schemes[0].conjuncts[0].place
-    if reason := few_pairs(join.kind, left, right, ctx):
+    if reason := few_pairs(join.kind, left, right, ctx, min(scheme.pair_time for scheme in join.schemes)):
         ctx.decline(f"{join.schemes[0]}: {reason}", place, "few_rows")
         return Spark(join.plain)
     own = _own_join(join, left, right, ctx)
@@ -45,7 +45,8 @@ def lower_key_join(join: KeyedJoin, ctx: Context) -> Physical:
         own = own._replace(seconds=own.seconds * schemes[best].pair_time)
     own = _stopping_at_a_match(own, found, join, left)
     if own.seconds is not None and found.seconds is not None and own.seconds < LEAST_GAIN * found.seconds:
-        ctx.decline(f"{found.text} share a key, which is no faster than {own.text}", place)
+        shown = f"a join over {found.name} would compare {describe_pairs(found.pairs)}"
+        ctx.decline(f"{shown}, which is no faster than {own.text}", place)
         ctx.choose(own, *candidates)
         return Spark(join.plain)
     ctx.choose(found, *(other for other in candidates if other is not found), own)

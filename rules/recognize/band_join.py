@@ -24,9 +24,8 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     candidates = [c for c in join.condition if looks_like_band(c)]
     for conjunct in join.condition:
         if is_or_of_comparisons(conjunct) and conjunct not in candidates and not looks_like_keys(conjunct):
-            ctx.decline(
-                f"{conjunct.shown}: it is an OR, so rows may match outside the band", conjunct.place, "or_condition"
-            )
+            reason = f"{conjunct.shown}: it is an OR, and one of its branches has neither an equality nor a band"
+            ctx.decline(reason, conjunct.place, "or_condition")
     if not candidates:
         return _report_other_joins(join, ctx)
     place = candidates[0].place

@@ -51,6 +51,7 @@ PREFIXES = (
     "position(a.t IN b.s) = 1", "endswith(a.s, b.t)", "right(b.s, length(a.t)) = a.t", "a.s LIKE concat('%', b.t)",
     "b.t = substring(a.s, -b.x)", "b.s LIKE '_' || a.t", "endswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))",
     "startswith(CAST(a.s AS BINARY), CAST(b.t AS BINARY))", "contains(a.s, b.t)", "a.s LIKE concat('%', b.t, '%')",
+    "a.s ILIKE '%' || b.t || '%'", "b.s ILIKE a.t || '%'",
     "instr(b.s, a.t) > 0", "b.s LIKE '%_' || a.t || '%'", "contains(CAST(b.s AS BINARY), CAST(a.t AS BINARY))",
     "locate(b.t, a.s) = 2",
 )  # fmt: skip
