@@ -157,9 +157,7 @@ class SparkJoin:
         return None
 
 
-def few_pairs(
-    kind: JoinKind, left: Statistics, right: Statistics, ctx: Context, pair_time: float = 1.0
-) -> str | None:
+def few_pairs(kind: JoinKind, left: Statistics, right: Statistics, ctx: Context, pair_time: float = 1.0) -> str | None:
     """The reason why comparing all pairs suffices; None if they are many, or not known.
 
     ``pair_time``: how long a pair takes, in times of one that compares numbers.
