@@ -12,6 +12,7 @@ _HASHED = frozenset(
     "array struct".split()
 )
 _NOT_HASHED = re.compile(r"\b(map|variant|collate|char|void)\b")  # equal values may have other hashes, or none
+_MOST_DIGITS = 38  # of a DECIMAL
 _VARCHAR = re.compile(r"varchar\(\d+\)")  # only the length of what is stored differs from STRING
 _FIELD = re.compile(r"(?<=[<,])\s*(`[^`]*`|[^<>,:`()]+):\s*")  # the name of a field; Spark compares fields by place
 # What Spark casts a text to that is compared with a value of another type.
@@ -35,8 +36,9 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     """The type to cast values to, so that values that Spark takes for equal have one hash; empty if no cast is needed.
 
     Spark compares numbers of different types exactly, or as FLOAT or DOUBLE; values that are equal then are equal as
-    FLOAT, too, or as DOUBLE if there is no FLOAT.  Raises ``Refused`` for types whose equal values may be hashed
-    differently, and for a text beside another type without ANSI, where Spark reads texts otherwise.
+    FLOAT, too, or as DOUBLE if there is no FLOAT.  Decimals that have too many digits for one type are rounded first.
+    Raises ``Refused`` for types whose equal values may be hashed differently, and for a text beside another type
+    without ANSI, where Spark reads texts otherwise.
     """
     known = [_hashed(type_) for type_ in types]
     if len(set(known)) == 1:
@@ -45,13 +47,23 @@ def common_cast(types: tuple[SqlType | None, ...], *, ansi: bool) -> str:
     if all(type_.numeric for type_ in known):
         if all(type_.integral for type_ in known):
             return "BIGINT"
-        return "FLOAT" if "float" in names else "DOUBLE"
+        return "FLOAT" if "float" in names else "DOUBLE" if "double" in names else _decimal_cast(known)
     if names <= {"date", "timestamp", "timestamp_ntz"}:
         return "TIMESTAMP_LTZ" if "timestamp" in names else "TIMESTAMP_NTZ"
     others = [type_ for type_ in known if type_.name != "string"]
     if ansi and len(set(others)) == 1 and (others[0].numeric or others[0].name in _TEXT_AS):
         return "DOUBLE" if others[0].numeric else _TEXT_AS[others[0].name]
     raise Refused(f"Spark compares {' with '.join(map(str, dict.fromkeys(known)))} by a cast")
+
+
+def _decimal_cast(types: list[SqlType]) -> str:
+    """The type to cast decimals and whole numbers to: DOUBLE, unless Spark rounds them to 38 digits."""
+    whole, scale = (max(digits) for digits in zip(*(type_.digits for type_ in types), strict=True))
+    if whole + scale <= _MOST_DIGITS:
+        return "DOUBLE"
+    if len(types) > 2:
+        raise Refused(f"Spark rounds {', '.join(map(str, types))} before it compares them")
+    return f"DECIMAL({_MOST_DIGITS},{max(0, _MOST_DIGITS - whole)})"
 
 
 def without_names(type_: SqlType) -> SqlType:

@@ -1,4 +1,4 @@
-"""Replaces views by their queries: ``SELECT … FROM v``, where v holds a band join, or joins a table that it reads."""
+"""Replaces views by their queries: ``SELECT … FROM v``, where v joins by a band or keys, or reads a joined table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.planner.logical import Derived, Filter, Join, Logical, Scan
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.catalog_views import qualify_table
-from dovetail.rules.query.decorrelation import bounds
+from dovetail.rules.query.decorrelation import has_band_or_keys
 from dovetail.rules.query.view_as_subquery import Names, read_view, tables_of, view_as_subquery
 from dovetail.rules.rule import rule
 
@@ -19,7 +19,7 @@ _DEEPEST = 20
 
 @rule(Scan)
 def inline_views(scan: Scan, ctx: Context) -> Logical | None:
-    """Replace a view by its query where that could hold a band join, or reads a table of the statement.
+    """Replace a view by its query where that could join by a band or keys, or reads a table of the statement.
 
     Spark does this as well, but later; the rules need to see now that there is a band, or that a table is joined with
     itself.  Names inside the view are qualified, so that they mean the same tables as in the view.  A view stays as it
@@ -45,7 +45,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     inside = tuple(_inlined(qualify_table(n, view, ctx), ctx, depth + 1) for n in tables_of(query))
     met = _met(scan, query, view, ctx)
     joins_its_table = met and not ctx.catalog.keys(scan.name)  # keys of its own, which its query would not show
-    if not any(inside) and bounds(_conjuncts(query)) < 2 and not joins_its_table:
+    if not any(inside) and not has_band_or_keys(_conjuncts(query)) and not joins_its_table:
         return None
     try:
         return view_as_subquery(scan, view, query, met, ctx)

@@ -344,5 +344,5 @@ def test_the_summary_follows_the_update(project: Project) -> None:
         "refused/new  not approved yet\n"
         "refused/odd  not well formed\n"
         "refused/or  declined: p.x BETWEEN i.lo AND i.hi OR p.id > i.lo: it is an OR, "
-        "so rows may match outside the band\n"
+        "and one of its branches has neither an …\n"
     )
