@@ -449,6 +449,13 @@ FAULTS = (
         tests=ESTIMATE_TESTS,
     ),
     Fault(
+        "rare values of other groups do not count",
+        CLUSTERS,
+        "return _SKEWED * rows * (third / second)",
+        "return 0.0 * rows * (third / second)",
+        tests=ESTIMATE_TESTS,
+    ),
+    Fault(
         "each look may miss as often as all",
         "planner/estimate/looks.py",
         "(1 - confidence) / LOOKS",

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
 from dovetail.optimizer.parameters import name_parameters
 from dovetail.planner.errors import OptionError, QueryError, Refused
-from dovetail.planner.estimate.clusters import ROWS, ClusterSample, Interval
-from dovetail.planner.estimate.expression import evaluate
+from dovetail.planner.estimate.clusters import ROWS, ClusterSample, Interval, fewest_rows
+from dovetail.planner.estimate.expression import Value, evaluate
 from dovetail.planner.estimate.groups import GroupSums, Powers
 from dovetail.planner.estimate.looks import CLUSTERS, STEP, Look, first_look, next_look
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.sql.reader import check_query
 from dovetail.rules.context import Context
-from dovetail.rules.estimate.query import EstimatedColumn, EstimatedQuery, read_estimate
+from dovetail.rules.estimate.query import EstimatedQuery, read_estimate
 from dovetail.rules.estimate.sample_statement import sample_statement, size_statement
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Goal(NamedTuple):
 
     def check(self) -> None:
         """Raise ``OptionError`` for values that no estimate can have."""
+        _check_type("error", self.error, int | float)
+        _check_type("confidence", self.confidence, int | float)
+        _check_type("seconds", self.seconds, int | float | None)
+        _check_type("seed", self.seed, int | None)
         if not 0 < self.error < 1:
             raise OptionError(f"error={self.error} is no relative error; give a number between 0 and 1, such as 0.01")
         if not 0.5 <= self.confidence < 1:
@@ -61,6 +65,11 @@ class Goal(NamedTuple):
             )
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"seconds={self.seconds} is no time limit; give a number above 0, or None")
+
+
+def _check_type(name: str, given: object, types: Any) -> None:
+    if isinstance(given, bool) or not isinstance(given, types):
+        raise OptionError(f"{name}={given!r} is no {'whole ' if types == int | None else ''}number")
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,9 @@ class Estimate:
 
     def answer(self, sums: GroupSums, look: Look, seconds: float, before: Answer | None) -> Answer:
         """The answer of a look, from the sums of its clusters; ``before``: the answer of the last look."""
-        rows = tuple(self._row(values, sample, look.error) for values, sample in sums.samples())
+        samples = list(sums.samples())
+        fewest = {n: fewest_rows(self._values(n, samples)) for n in self.aggregates}
+        rows = tuple(self._row(values, sample, look.error, fewest) for values, sample in samples)
         intervals = [value for row in rows if row.certified for value in row.values if isinstance(value, Interval)]
         return Answer(
             tuple(sorted(rows, key=lambda row: -(row.sampled_rows or 0))),
@@ -173,15 +184,36 @@ class Estimate:
             earlier=(*before.earlier, before) if before else (),
         )
 
-    def _row(self, group: tuple[Any, ...], sample: ClusterSample, error: float) -> EstimatedRow:
-        totals = sample.estimates(len(self.query.totals))
-        values = [
-            group[column.group] if column.group is not None else _interval(column, sample, totals, error)
-            for column in self.query.columns
-        ]
-        estimated = [values[n] for n in self.aggregates]
-        certified = all(value is not None and value.certified for value in estimated)
-        return EstimatedRow(tuple(values), round(totals[ROWS] / sample.scale), certified)
+    def _values(
+        self, number: int, samples: list[tuple[tuple[Any, ...], ClusterSample]]
+    ) -> Iterator[tuple[ClusterSample, Value]]:
+        """The values of a column in all groups that have one."""
+        for _, sample in samples:
+            if value := self._value(number, sample):
+                yield sample, value
+
+    def _value(self, number: int, sample: ClusterSample) -> Value | None:
+        """The value of a column in a group; None for NULL: no value in the sample, or a division by zero."""
+        column, totals = self.query.columns[number], sample.estimates(len(self.query.totals))
+        assert column.tree is not None
+        return evaluate(column.tree, totals) if all(totals[n] for n in column.present) else None
+
+    def _row(
+        self, group: tuple[Any, ...], sample: ClusterSample, error: float, fewest: dict[int, float]
+    ) -> EstimatedRow:
+        met = sample.sums.get((ROWS,), 0.0)
+        columns = self.query.columns
+        values: list[Any] = [None if column.group is None else group[column.group] for column in columns]
+        for n in self.aggregates:
+            if value := self._value(n, sample):
+                found = sample.interval(value, error)
+                if self.query.counts_all_rows and value.slopes.keys() <= {ROWS}:
+                    found = Interval(value.number, value.number, value.number, True)
+                if self.query.is_count(n):  # the rows that were read are some of them
+                    found = found._replace(low=max(found.low, value.number / sample.scale))
+                values[n] = found._replace(certified=found.certified and met >= fewest[n])
+        certified = all(values[n] is not None and values[n].certified for n in self.aggregates)
+        return EstimatedRow(tuple(values), round(met), certified)
 
     def _is_short(self, answer: Answer) -> bool:
         """Whether the exact run is predicted to be short, from the first look and the rows that it has joined."""
@@ -226,15 +258,6 @@ class Estimate:
 def _check_few(groups: int) -> None:
     if groups > _MOST_GROUPS:
         raise QueryError(f"The statement has more than {_MOST_GROUPS:,} groups, too many for estimates; use opt.sql()")
-
-
-def _interval(column: EstimatedColumn, sample: ClusterSample, totals: list[float], error: float) -> Interval | None:
-    """The interval of a column; None for NULL: no value in the sample, or a division by zero."""
-    assert column.tree is not None
-    if not all(totals[n] for n in column.present):
-        return None
-    value = evaluate(column.tree, totals)
-    return sample.interval(value, error) if value else None
 
 
 def prepare_estimate(planner: SessionPlanner, text: str, args: Any, frames: Mapping[str, Any], goal: Goal) -> Estimate:

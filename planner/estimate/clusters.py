@@ -71,6 +71,7 @@ class ClusterSample:
     """``read`` of ``clusters`` clusters of a relation with so many ``rows``, and what they contain of one group.
 
     ``met``: the clusters that have rows of the group.  ``sums``: the sum of each product over those that are read.
+    ``size_skew``: the skewness of the sizes of all clusters, which identical rows make large.
     """
 
     clusters: int
@@ -78,6 +79,7 @@ class ClusterSample:
     rows: float
     met: int
     sums: dict[Product, float]
+    size_skew: float = 0.0
 
     @property
     def scale(self) -> float:
@@ -96,26 +98,35 @@ class ClusterSample:
         too many of them.  Where totals are so near to the sizes of their clusters that few rows make the difference,
         the interval is that of an estimate that does not know the sizes, which is wider.
         """
-        by_size = sum(slope * self.sums.get((i,), 0.0) for i, slope in value.slopes.items()) / (self.sums[SIZE,] or 1)
-        slopes = {**value.slopes, SIZE: value.slopes.get(SIZE, 0.0) - by_size}
-        found = self._interval(Value(value.number, slopes), error)
+        found = self._interval(self._by_size(value), error)
         return found if found.certified else self._interval(value, error)
+
+    def moments(self, value: Value) -> tuple[float, float]:
+        """The second and third power of the part of each cluster in the error of an estimate, summed."""
+        by_size = self._by_size(value)
+        return self._power(by_size, 2)[0], self._power(by_size, 3)[0]
+
+    def _by_size(self, value: Value) -> Value:
+        """The value with the slopes of a ratio to the sizes of clusters."""
+        total = sum(slope * self.sums.get((i,), 0.0) for i, slope in value.slopes.items())
+        size = value.slopes.get(SIZE, 0.0) - total / (self.sums[SIZE,] or 1)
+        return Value(value.number, {**value.slopes, SIZE: size})
 
     def _interval(self, value: Value, error: float) -> Interval:
         n, left = self.read, 1 - self.read / self.clusters
         mean = sum(slope * self.sums.get((i,), 0.0) for i, slope in value.slopes.items()) / n
         second, size = self._power(value, 2)
         third, _ = self._power(value, 3)
-        variance = (second - n * mean**2) / (n - 1)
+        variance = (second - n * mean * mean) / (n - 1)
         differs = variance > _ROUNDING * size / n  # else the rows that do differ have not been read
         if not (differs and isfinite(variance) and isfinite(third) and isfinite(value.number)):
             return Interval(value.number, -inf, inf, False)
         deviation = sqrt(variance)
-        skew = (third / n - 3 * mean * second / n + 2 * mean**3) / deviation**3
+        skew = (third / n - 3 * mean * second / n + 2 * mean * mean * mean) / deviation / variance
         t = t_quantile(1 - error / 2, n - 1)
         width = self.clusters * t * deviation * sqrt(left / n)
         shift = self.clusters * left * deviation * skew * (2 * t**2 + 1) / (6 * n)
-        certified = self.met >= _FEWEST and n >= _SKEWED * skew**2
+        certified = self.met >= _FEWEST and n >= _SKEWED * max(skew * skew, self.size_skew * self.size_skew)
         return Interval(
             value.number, value.number - width + min(shift, 0.0), value.number + width + max(shift, 0.0), certified
         )
@@ -128,6 +139,23 @@ class ClusterSample:
             total += term
             size += abs(term)
         return total, size
+
+
+def fewest_rows(groups: Iterable[tuple[ClusterSample, Value]]) -> float:
+    """The rows that the sample needs of a group, for its interval to be certified, if values are alike in all groups.
+
+    A group that has met none of the rare large values looks as if there were none; other groups show them.  Values are
+    compared relative to the mean of their group.
+    """
+    rows = second = third = 0.0
+    for sample, value in groups:
+        if value.number:
+            relative = sample.estimates(1)[ROWS] / value.number
+            two, three = sample.moments(value)
+            rows += sample.sums.get((ROWS,), 0.0)
+            second += two * relative * relative
+            third += three * relative * relative * relative
+    return _SKEWED * rows * (third / second) * (third / second) / second if second > 0 else 0.0
 
 
 def _arrangements(product: Product) -> int:

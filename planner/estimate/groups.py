@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dovetail.planner.estimate.clusters import SIZE, ClusterSample, Product
@@ -47,10 +48,17 @@ class GroupSums:
         """The rows of the relation that is sampled."""
         return sum(size for size, _, _ in self.sizes)
 
+    @cached_property
+    def size_skew(self) -> float:
+        """The skewness of the sizes of all clusters."""
+        one, two, three = (sum(power[n] for power in self.sizes) / CLUSTERS for n in range(3))
+        variance = two - one * one
+        return float((three - 3 * one * two + 2 * one**3) / variance**1.5) if variance > 0 else 0.0
+
     def samples(self) -> Iterator[tuple[tuple[Any, ...], ClusterSample]]:
         """The values of each group, and its sample."""
         read = self.sizes[: self.read // STEP]
         powers = {(SIZE,) * (n + 1): sum(power[n] for power in read) for n in range(3)}
         for group in self._groups.values():
             sums = dict(zip(self.products, group.sums, strict=True)) | powers
-            yield group.values, ClusterSample(CLUSTERS, self.read, self.rows, group.met, sums)
+            yield group.values, ClusterSample(CLUSTERS, self.read, self.rows, group.met, sums, self.size_skew)

@@ -66,6 +66,17 @@ class EstimatedQuery:
         return tuple(dict.fromkeys((*products_of(((ROWS,), *(totals_in(tree) or () for tree in trees))), *present)))
 
     @property
+    def counts_all_rows(self) -> bool:
+        """Whether count(*) is the number of rows of the relation that is sampled, which is known beforehand."""
+        alone = self.block.tree is self.sampled.relation
+        return alone and not self.sampled.rest and not self.groups
+
+    def is_count(self, number: int) -> bool:
+        """Whether a column of the result is a count."""
+        tree = self.columns[number].tree
+        return isinstance(tree, exp.Column) and self.totals[int(tree.name[len(TOTAL) :])].startswith("count(")
+
+    @property
     def postponed(self) -> tuple[str, ...]:
         """The clauses that are left to the exact answer."""
         having = ("HAVING",) if self.block.having else ()

@@ -33,6 +33,7 @@ from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock, where
 
 CLUSTER, CLUSTER_ROWS = "__dt_cluster", "__dt_cluster_rows"
+_UNNAMED = "__dt_sampled"  # a subquery without an alias
 _FEWEST = 8  # columns that are hashed, if there are so many: rows that agree in all of them are in one cluster
 _UNHASHED = re.compile(r"\b(map<|variant\b|geometry\b|geography\b)", re.IGNORECASE)
 
@@ -65,24 +66,23 @@ class SampledRelation:
         return Project(where(self.relation, self.own), (Scalar(f"{self._cluster(seed)} AS {CLUSTER}"),))
 
     def _cluster(self, seed: int) -> str:
-        hashed = ", ".join((*(f"{quote(self.name)}.{quote(column)}" for column in self.columns), str(seed)))
+        hashed = ", ".join((*map(quote, self.columns), str(seed)))
         return f"pmod(xxhash64({hashed}), {CLUSTERS})"
 
 
 def find_sampled_relation(query: Logical, block: QueryBlock, ctx: Context) -> SampledRelation:
     """Find the relation to sample.  Raises ``Refused`` if there is none."""
-    candidates = [relation for relation in _preserved(block.tree) if hint_name(relation)]
+    candidates = list(_preserved(block.tree))
     if not candidates:
         raise Refused(
-            "none of its relations can be sampled, since each row of the result has to come from one row of a table or "
-            "subquery, and that is not so below a FULL JOIN"
+            "none of its relations can be sampled: each row of the result has to come from one row of a table or "
+            "subquery, and FROM has none outside a FULL JOIN"
         )
     found = ctx.statistics_of(*candidates)
     sizes = [one.rows or 0 for one in found] if all(one.known for one in found) else [one.bytes or 0 for one in found]
     largest = sizes.index(max(sizes))
     relation = candidates[largest]
-    name = hint_name(relation)
-    assert name is not None
+    name = hint_name(relation) or _UNNAMED
     (source,) = ctx.names.sources(relation)
     own = [conjunct for conjunct in block.condition if _reads_only(conjunct, source, ctx.scope(block.tree))]
     rest = tuple(conjunct for conjunct in block.condition if conjunct not in own)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.planner.estimate.clusters import ClusterSample, Interval, products_of
+from dovetail.planner.estimate.clusters import ClusterSample, Interval, fewest_rows, products_of
 from dovetail.planner.estimate.expression import TOTAL, Value, evaluate, totals_in
 from dovetail.planner.estimate.groups import GroupSums, Powers
 from dovetail.planner.estimate.looks import CLUSTERS, LOOKS, STEP, Look, first_look, next_look
@@ -284,3 +284,42 @@ def test_what_is_the_size_of_its_cluster_has_the_interval_of_an_estimate_without
     assert interval.certified
     assert interval.estimate == pytest.approx(100_000)
     assert 0.01 < interval.error < 0.05
+
+
+def test_a_group_that_has_met_no_rare_value_is_not_certified() -> None:
+    """Latencies with a timeout in one row of 200: groups of 100 sampled rows show none of them, or a few."""
+    draw = random.Random(5)
+    average, groups = Scalar(f"{TOTAL}2 / {TOTAL}0").tree, []
+    for _ in range(50):
+        values = [5000.0 if draw.random() < 0.005 else 100.0 * draw.random() for _ in range(6_000)]
+        sums = GroupSums(products_of([(0, 2)]), [(6_000 / CLUSTERS * STEP,) * 3] * (CLUSTERS // STEP), CLUSTERS // 64)
+        clusters: dict[int, list[float]] = {}
+        for value in values:
+            clusters.setdefault(draw.randrange(CLUSTERS), []).append(value)
+        for number, found in clusters.items():
+            if number < sums.read:
+                totals = (len(found), len(found), sum(found))
+                sums.add((), 1, _products(totals, sums.products))
+        ((_, sample),) = sums.samples()
+        estimated = evaluate(average, sample.estimates(3))
+        assert estimated is not None
+        groups.append((sample, estimated, sum(values) / len(values)))
+    alone = [group for group in groups if group[0].interval(group[1], 0.0125).certified]
+    assert len(alone) > 10
+    missed = [g for g in alone if not g[0].interval(g[1], 0.0125).low <= g[2] <= g[0].interval(g[1], 0.0125).high]
+    assert len(missed) > len(alone) / 2, "those that look even have met no timeout"
+    fewest = fewest_rows((sample, value) for sample, value, _ in groups)
+    assert all(sample.sums[0,] < fewest for sample, _, _ in groups)
+    assert fewest < 20_000
+
+
+def test_identical_rows_are_not_certified_where_few_clusters_have_most_of_them() -> None:
+    draw = random.Random(5)
+    rows = ((float(size) * draw.random(), float(size)) for size in (int(draw.paretovariate(0.9)) for _ in range(9_000)))
+    table = Table(rows, draw)
+    order, sums = table.order(1, CLUSTERS // 64)
+    assert sums.size_skew > 20
+    sample = table.sample(order[: sums.read], sums)
+    value = evaluate(SUM, sample.estimates(2))
+    assert value is not None
+    assert not sample.interval(value, 0.0125).certified

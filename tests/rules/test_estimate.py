@@ -31,7 +31,7 @@ def read(text: str) -> EstimatedQuery:
         ("SELECT max(ad) FROM clicks", r"max\(ad\) depends on single rows"),
         ("SELECT count(DISTINCT ad) FROM clicks", r"count\(DISTINCT ad\) counts values that no sample has met"),
         ("SELECT count(*) FROM clicks LIMIT 3", "line 1, column 35: .*LIMIT 3 picks groups"),
-        ("SELECT count(*) FROM clicks c FULL JOIN views v ON c.user_id = v.user_id", "below a FULL JOIN"),
+        ("SELECT count(*) FROM clicks c FULL JOIN views v ON c.user_id = v.user_id", "outside a FULL JOIN"),
         ("SELECT count(*), sqrt(count(*)) FROM clicks", r"column 18: .*sqrt\(count\(\*\)\) is more than aggregates"),
         ("SELECT sum(user_id) + ad FROM clicks GROUP BY ad", r"sum\(user_id\) \+ ad is more than aggregates"),
         ("SELECT count(*) AS n, sum(user_id) / n FROM clicks", "/ n is more than aggregates"),
@@ -80,6 +80,7 @@ def test_groups(text: str, groups: list[str]) -> None:
         ("clicks c, views v", "v"),
         ("clicks", "clicks"),
         ("(SELECT * FROM views WHERE user_id > 3) AS w", "w"),
+        ("(SELECT * FROM views WHERE user_id > 3)", "__dt_sampled"),
         ("views a JOIN views b ON a.ts = b.ts", "a"),
         (
             "clicks c LEFT JOIN (clicks d FULL JOIN views v USING (ts)) ON c.ts = d.ts JOIN views w ON w.ts = c.ts",
