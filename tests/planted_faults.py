@@ -444,8 +444,8 @@ FAULTS = (
     Fault(
         "pairs of a join are taken for independent",
         CLUSTERS,
-        "        variance = (second - n * mean**2) / (n - 1)\n",
-        "        variance = min((second - n * mean**2) / (n - 1), abs(mean))\n",
+        "        variance = (second - n * mean * mean) / (n - 1)\n",
+        "        variance = min((second - n * mean * mean) / (n - 1), abs(mean))\n",
         tests=ESTIMATE_TESTS,
     ),
     Fault(

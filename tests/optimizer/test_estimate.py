@@ -94,7 +94,7 @@ def test_a_short_run_is_exact_after_one_look(tables: SparkSession) -> None:
     if answers[0].seconds < 2:  # else the machine is busy
         assert "predicted to take less than 3 s" in answers[0].reason
     assert answers[-1].exact
-    assert answers[-1].rows[0].values[0].estimate == tables.sql(text).first()[0]
+    assert answers[-1].rows[0].values[0].estimate == tables.sql(text).collect()[0][0]
 
 
 def test_the_rows_of_a_relation_are_known(tables: SparkSession) -> None:
@@ -111,7 +111,7 @@ def test_the_rows_of_a_relation_are_known(tables: SparkSession) -> None:
         count = next(value for value in first.rows[0].values if isinstance(value, Interval))
         assert (count.low == count.high) == known, text
         if known:
-            assert count.estimate == tables.sql(text).first()[0]
+            assert count.estimate == tables.sql(text).collect()[0][0]
 
 
 def test_nothing_to_estimate(tables: SparkSession) -> None:
