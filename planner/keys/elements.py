@@ -156,6 +156,8 @@ def _one_of(tree: exp.In, scope: ConditionScope, *, chosen: bool = False) -> Sid
     cast = common_cast(types, ansi=scope.ansi)
     odd = any(type_ and ("struct" in type_.text or (chosen and not type_.numeric)) for type_ in types)
     if odd and len(set(types[1:])) > 1:
+        if isinstance(tree.this, exp.Tuple):
+            return None  # a branch for each of them
         raise Refused("the values are of several types; cast them to one")
     value = key_value(tree.this, cast, scope)
     items = ", ".join(key_value(item, cast, scope) for item in tree.expressions)

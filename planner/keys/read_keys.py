@@ -149,7 +149,7 @@ def _one_of(branches: list[exp.Expression], scope: ConditionScope) -> Iterator[e
     if len(branches) > 1 and all(pairs):
         for n in (0, 1):
             ends = {scope.canonical(pair[n]): pair[n] for pair in pairs if pair}
-            if len(ends) == 1:
+            if len(ends) == 1 and not any(isinstance(end, exp.Tuple) for end in ends.values()):
                 items = [pair[1 - n].copy() for pair in pairs if pair]
                 yield exp.In(this=next(iter(ends.values())).copy(), expressions=items)
                 return

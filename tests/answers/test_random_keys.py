@@ -43,6 +43,10 @@ NULLS = (
     "if(a.x > 2, a.s = b.s, a.d = b.d)",
     "a.x = CASE WHEN b.x = 1 THEN a.x ELSE b.x END", "if(b.t = 'a', a.s, b.s) = a.s",
     "CASE WHEN a.x = b.x THEN 1 WHEN a.s = b.s AND b.y > 1 THEN 1 ELSE 0 END = 1",
+    "CASE WHEN a.x = b.x THEN 5 WHEN a.s = b.s THEN 2 ELSE 0 END > 1",
+    "CASE WHEN a.x = b.x THEN 'x' WHEN a.s = b.s THEN NULL ELSE 'none' END <> 'none'",
+    "CASE WHEN a.x = b.x THEN 1 WHEN a.s = b.s THEN 2 END IS NOT NULL",
+    "(a.x, a.s) IN ((b.x, b.s), (b.y, b.t))", "1 = 0 OR a.x = b.x OR a.s = b.s",
     "a.s = b.s OR (a.s IS NULL AND b.s IS NULL)", "a.x IS NULL OR b.x IS NULL OR a.x = b.x",
 )  # fmt: skip
 PREFIXES = (
