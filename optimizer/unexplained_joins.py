@@ -103,10 +103,11 @@ def _equates(join: Join, where: tuple[Scalar, ...]) -> bool:
 
 def _is_equality(conjunct: Scalar) -> bool:
     """Whether Spark may join on a conjunct: an equality of two sides, alone or beside AND, as far as its names show."""
-    tree = None if conjunct.plans else conjunct.known
-    if tree is None:
+    tree = conjunct.known and without_parentheses(conjunct.known)
+    if isinstance(tree, exp.Or):
+        return False
+    if conjunct.plans or tree is None:
         return may_equal(conjunct)
-    tree = without_parentheses(tree)
     parts = tree.flatten() if isinstance(tree, exp.And) else (tree,)
     return any((found := compared(part)) and found.equal and _separates(found) for part in parts)  # type: ignore[arg-type]
 
