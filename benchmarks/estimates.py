@@ -66,7 +66,7 @@ def make_tables(
 
 
 def measure_times(spark: SparkSession, folder: Path, report: harness.Report, *, quick: bool) -> None:
-    """The seconds to each error, medians of three estimates after three to warm up, and those of the exact run."""
+    """The seconds to each error, medians of three estimates after five to warm up, and those of the exact run."""
     events, sessions = (200_000, 2_000) if quick else (2_000_000, 100_000)
     cells = []
     for name, points in POINTS.items():
@@ -74,8 +74,8 @@ def measure_times(spark: SparkSession, folder: Path, report: harness.Report, *, 
         opt = Optimizer(spark)
         figures = []
         for error in TARGETS:
-            ends = [list(opt.estimate(QUERY, error=error, seed=seed))[-1] for seed in range(6)]
-            figures.append(sorted(ends[3:], key=lambda end: end.seconds)[1])
+            ends = [list(opt.estimate(QUERY, error=error, seed=seed))[-1] for seed in range(8)]
+            figures.append(sorted(ends[5:], key=lambda end: end.seconds)[1])
         start = perf_counter()
         pairs = opt.sql(QUERY).collect()[0].n
         exact = perf_counter() - start

@@ -28,6 +28,7 @@ from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Cte, Limit, Logical, Scan, SetOp, Sort, Statement, expressions
 from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
+from dovetail.rules.estimate.plain_aggregates import plain_aggregates
 from dovetail.rules.estimate.sampled_relation import CLUSTER_ROWS, SampledRelation, find_sampled_relation
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, read_block
@@ -148,8 +149,8 @@ class _Reader:
             raise Refused(f"{item.shown} has a subquery beside the aggregates", item.place)
         if has_star(item.tree):
             raise Refused(f"{item.shown} is no aggregate", item.place)
-        expression = without_alias(item)
         try:
+            expression = plain_aggregates(without_alias(item))
             found = calls(expression)
             if not found:
                 return EstimatedColumn(group=self.group(expression))

@@ -97,6 +97,20 @@ def test_a_short_run_is_exact_after_one_look(tables: SparkSession) -> None:
     assert answers[-1].rows[0].values[0].estimate == tables.sql(text).collect()[0][0]
 
 
+def test_what_is_written_around_aggregates(tables: SparkSession) -> None:
+    text = """
+        SELECT round(avg(amount), 2), coalesce(sum(amount), 0), CAST(sum(amount) AS DECIMAL(20, 1)),
+               count_if(amount > 50), count(nothing) / nullif(count(*), 0), sum(amount) FILTER (WHERE at < 100), try_divide(sum(at), count(*))
+        FROM e
+    """
+    first = next(Optimizer(tables).estimate(text, seed=1))
+    (row,) = first.rows
+    for interval, exact in zip(row.values, tables.sql(text).collect()[0], strict=True):
+        assert interval.certified
+        assert interval.low <= float(exact) <= interval.high
+    assert first.dataframe().schema[0].dataType == tables.sql(text).schema[0].dataType
+
+
 def test_the_rows_of_a_relation_are_known(tables: SparkSession) -> None:
     """They are counted beforehand, with the conditions that read it alone; groups and joins are not."""
     opt = Optimizer(tables)

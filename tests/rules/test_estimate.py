@@ -92,6 +92,35 @@ def test_the_relation_that_is_sampled_has_one_row_behind_each_row_of_the_result(
     assert read(f"SELECT count(*) FROM {tree}").sampled.name == sampled
 
 
+@pytest.mark.parametrize(
+    ("item", "plain"),
+    [
+        ("round(avg(user_id), 2)", "avg(user_id)"),
+        ("CAST(sum(user_id) AS DECIMAL(20, 2))", "sum(user_id)"),
+        ("coalesce(sum(user_id), 0)", "sum(user_id)"),
+        ("round(100 * (sum(user_id) + 1) / nullif(count(*), 0), 1)", "100 * (sum(user_id) + 1) / count(*)"),
+        ("try_divide(sum(user_id), count(*))", "sum(user_id) / count(*)"),
+        ("try_sum(user_id)", "sum(user_id)"),
+        ("count_if(ad = 'x')", "count(CASE WHEN ad = 'x' THEN 1 END)"),
+        ("count(*) FILTER (WHERE ad = 'x')", "count(CASE WHEN ad = 'x' THEN 1 END)"),
+        ("sum(user_id) FILTER (WHERE ad = 'x')", "sum(CASE WHEN ad = 'x' THEN user_id END)"),
+    ],
+)
+def test_what_is_written_around_aggregates(item: str, plain: str) -> None:
+    one, other = (read(f"SELECT {text} FROM clicks") for text in (item, plain))
+    assert one.columns == other.columns
+    assert one.totals == other.totals
+    assert [a.tree for a in one.arguments] == [a.tree for a in other.arguments]
+
+
+@pytest.mark.parametrize(
+    "item", ["count(DISTINCT ad) FILTER (WHERE ad > 'x')", "floor(sum(user_id))", "coalesce(sum(user_id), 1)"]
+)
+def test_what_is_left_around_aggregates(item: str) -> None:
+    with pytest.raises(QueryError):
+        read(f"SELECT {item} FROM clicks")
+
+
 def test_totals_are_shared() -> None:
     query = read("SELECT count(*), sum(user_id), avg(user_id), 2 * sum(user_id) / count(user_id) FROM clicks")
     assert query.totals == [
