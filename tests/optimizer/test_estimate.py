@@ -100,7 +100,8 @@ def test_a_short_run_is_exact_after_one_look(tables: SparkSession) -> None:
 def test_what_is_written_around_aggregates(tables: SparkSession) -> None:
     text = """
         SELECT round(avg(amount), 2), coalesce(sum(amount), 0), CAST(sum(amount) AS DECIMAL(20, 1)),
-               count_if(amount > 50), count(nothing) / nullif(count(*), 0), sum(amount) FILTER (WHERE at < 100), try_divide(sum(at), count(*))
+               count_if(amount > 50), count(nothing) / nullif(count(*), 0),
+               sum(amount) FILTER (WHERE at < 100), try_divide(sum(at), count(*))
         FROM e
     """
     first = next(Optimizer(tables).estimate(text, seed=1))
