@@ -35,6 +35,9 @@ from dovetail.planner.catalog.measure import ONE_TASK
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.deadline import check_deadline
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.logical import Opaque, Scan, Verbatim
+from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.types.schema import Column, Deferred, SqlType, sql_type
 
 K = TypeVar("K")
@@ -86,8 +89,8 @@ class SparkCatalog(CatalogConstraints):
 
         # unset, they depend on the version of Spark, on the environment of its JVM, and on its machine
         if unset := [name for name in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone") if name not in known]:
-            found_unset = zip(unset, settings_of(self.session, *unset), strict=True)
-            known |= {name: value for name, value in found_unset if value}
+            defaults = zip(unset, settings_of(self.session, *unset), strict=True)
+            known |= {name: value for name, value in defaults if value}
         ansi = on("spark.sql.ansi.enabled")
         found = Settings(
             ansi=ansi,
@@ -186,9 +189,20 @@ class SparkCatalog(CatalogConstraints):
     def streams(self, query: str, *others: str) -> int:
         """Count the stream scans of a query; ``others``: queries whose analysis will be needed as well."""
         found, *_ = self._memoize_all(self._analyzed, (query, *others), self._analyze)
-        if isinstance(found, str) or (self._views and all(map(self.definitions.is_table, self._views))):
+        if isinstance(found, str) or self._reads_tables_alone(query) or not found[0].isStreaming:
             return 0
-        return self._memoize(self._streams, query, self._count) if found[0].isStreaming else 0
+        return self._memoize(self._streams, query, self._count)
+
+    def _reads_tables_alone(self, query: str) -> bool:
+        """Whether a query is known to read tables alone, on Spark Connect, where it takes a request to know more."""
+        if classic(self.session):
+            return False
+        try:
+            plan, _ = from_sql(query, self.settings)
+        except Unsupported:
+            return False
+        relations = [n for n in plan.walk() if isinstance(n, Opaque | Verbatim) or (isinstance(n, Scan) and not n.cte)]
+        return all(isinstance(n, Scan) and self.definitions.is_table(n.name) for n in relations)
 
     def _count(self, query: str) -> int:
         return parse_streams(explanation(self.session, query, self.arguments))

@@ -102,9 +102,10 @@ class ClusterSample:
         return found if found.certified else self._interval(value, error)
 
     def moments(self, value: Value) -> tuple[float, float]:
-        """The second and third power of the part of each cluster in the error of an estimate, summed."""
+        """The second and third power of the part of each cluster in the error, summed; 0 where clusters are alike."""
         by_size = self._by_size(value)
-        return self._power(by_size, 2)[0], self._power(by_size, 3)[0]
+        second, size = self._power(by_size, 2)
+        return (second, self._power(by_size, 3)[0]) if second > _ROUNDING * size else (0.0, 0.0)
 
     def _by_size(self, value: Value) -> Value:
         """The value with the slopes of a ratio to the sizes of clusters."""

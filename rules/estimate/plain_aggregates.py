@@ -32,7 +32,7 @@ def _plain(tree: exp.Expr) -> exp.Expr:
             return _where(exp.Count(this=exp.Star()), argument)
         case exp.AnonymousAggFunc(expressions=[argument]) if kind := _TRIED.get(tree.name.lower()):
             return kind(this=argument)
-        case exp.SafeDivide():
+        case exp.SafeDivide() if tree.find(exp.AggFunc):  # not within an aggregate, where a divisor may be zero
             return exp.Div(this=tree.this, expression=tree.expression)
         case exp.Coalesce(expressions=[exp.Literal(this="0")]) | exp.Nullif(expression=exp.Literal(this="0")):
             return _inner(tree)

@@ -101,6 +101,8 @@ def test_the_relation_that_is_sampled_has_one_row_behind_each_row_of_the_result(
         ("round(100 * (sum(user_id) + 1) / nullif(count(*), 0), 1)", "100 * (sum(user_id) + 1) / count(*)"),
         ("try_divide(sum(user_id), count(*))", "sum(user_id) / count(*)"),
         ("try_sum(user_id)", "sum(user_id)"),
+        ("round(sum(try_divide(user_id, 0)), 1)", "sum(try_divide(user_id, 0))"),
+        ("avg(round(coalesce(user_id, 0), 2))", "avg(round(coalesce(user_id, 0), 2))"),
         ("count_if(ad = 'x')", "count(CASE WHEN ad = 'x' THEN 1 END)"),
         ("count(*) FILTER (WHERE ad = 'x')", "count(CASE WHEN ad = 'x' THEN 1 END)"),
         ("sum(user_id) FILTER (WHERE ad = 'x')", "sum(CASE WHEN ad = 'x' THEN user_id END)"),
