@@ -21,6 +21,7 @@ from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.switches import find_switch
 from dovetail.optimizer.unexplained_joins import explain_disabled_rules, explain_joins
 from dovetail.optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import Catalog, Settings
 from dovetail.planner.catalog.settings import check_settings
 from dovetail.planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
@@ -31,7 +32,6 @@ from dovetail.planner.rendered import MARKS, find_generated_names
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.sql.lookup_columns import narrowed
 from dovetail.planner.sql.lookup_views import with_views, without_rows
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.to_sql import for_spark, to_sql
 from dovetail.planner.tree import unwrap
 from dovetail.rules.query.lost_order import lost_orders

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.validation import loses_metadata_only, names_are_unique, schema_difference
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.explain.records import Declined
 from dovetail.planner.expr.calls import KNOWN
 from dovetail.planner.expr.tokens import called
 from dovetail.planner.sql.lookup_views import without_rows
-from dovetail.planner.sql.names import Resolver
 
 if TYPE_CHECKING:
     from dovetail.executor.catalog.spark_catalog import SparkCatalog

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.validation import schema_difference
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Scan
 from dovetail.planner.sql.lookup_views import lookups_of, without_rows
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import unwrap
 
 if TYPE_CHECKING:

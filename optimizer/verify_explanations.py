@@ -9,6 +9,7 @@ from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.verification import Verification
 from dovetail.optimizer.verify_differences import explain_floats
 from dovetail.optimizer.verify_sample import Sample
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.functions import VOLATILE
@@ -16,7 +17,6 @@ from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Cte, Project
 from dovetail.planner.logical.nearest_join import NearestJoin
 from dovetail.planner.sql.lookup_views import query_of
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.rules.query.lost_order import lost_orders, with_kept_orders
 

@@ -10,6 +10,8 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog import Catalog, Numbers
 from dovetail.planner.catalog.cost import Thresholds
 from dovetail.planner.catalog.measure import (
@@ -29,8 +31,6 @@ from dovetail.planner.logical import Cte, Filter, Logical, Project, Scan
 from dovetail.planner.logical.sampled_side import sampled_side
 from dovetail.planner.logical.self_join import HiddenRelation
 from dovetail.planner.rendered import PREFIX, next_free_number
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.planner.types.schema import SqlType
 

@@ -10,13 +10,13 @@ from typing import Any
 from dovetail.golden_plans.case import Case
 from dovetail.golden_plans.planned import catalog_of
 from dovetail.optimizer.plan import Plan
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import Settings
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Project
 from dovetail.planner.logical.base import Logical
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.sql.lookup_views import with_tables
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import transform_up
 from execution import execute
 

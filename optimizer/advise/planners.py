@@ -12,12 +12,12 @@ from dovetail.optimizer.lookups import is_rewriting_required, make_missing_time_
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.errors import QueryError, Unsupported
 from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import Cte, Logical, Scan
 from dovetail.planner.offline_catalog.catalog import CatalogFile, Table
 from dovetail.planner.sql.from_sql import from_sql
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.whole_statement import Unread, parsed, without_nearest_clauses
 from dovetail.planner.types.schema import Column
 from dovetail.rules.analysis.missing_columns import find_missing_columns

@@ -1,1 +1,1 @@
-"""Parses SQL to logical plans, prints physical plans as SQL, and resolves names."""
+"""Parses SQL to logical plans, and prints physical plans as SQL."""

@@ -8,12 +8,12 @@ from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import TypeVar
 
+from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, canonical
 from dovetail.planner.logical import Logical
-from dovetail.planner.sql.names import Source
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.rules.analysis.same_source import RelationLineage, over_base, rewrite_over_output, same_source
 from dovetail.rules.context import Context
 from dovetail.rules.query.inner_joins import InnerJoins

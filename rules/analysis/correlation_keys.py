@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from networkx.utils import UnionFind
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.analysis.containment_mapping import ContainmentMapping
 

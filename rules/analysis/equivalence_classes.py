@@ -14,12 +14,12 @@ from functools import cached_property
 from networkx.utils import UnionFind
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver, Source
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import ColumnRef, Scalar, canonical, quote
 from dovetail.planner.logical import Derived, Logical, Scan
-from dovetail.planner.sql.names import Resolver, Source
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.types.schema import INTEGRAL, SqlType
 from dovetail.rules.analysis.same_source import RelationLineage, quoted_column, reading
 from dovetail.rules.analysis.unique import Unique, unique_keys

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import NoSuchColumn, Place, Refused
 from dovetail.planner.expr import ColumnRef, Scalar, is_star
 from dovetail.planner.logical import Aggregate, Cte, Derived, Filter, Join, LateralView, Logical, Project, Sort
 from dovetail.planner.logical.base import expressions
 from dovetail.planner.logical.relations import nodes_of_from
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.query.query_block import QueryBlock, read_block
 

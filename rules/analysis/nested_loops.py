@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.conditions.compared import compared
@@ -22,8 +24,6 @@ from dovetail.planner.errors import NoSuchColumn, Place, Refused, Unsupported
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.subqueries import subqueries
 from dovetail.planner.logical import Cte, Derived, Join, LateralView, Logical, Nested, Project, Relation, Scan
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.analysis.single_row import has_one_row
 from dovetail.rules.query.correlation import leans_on_left

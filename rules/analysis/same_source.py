@@ -13,12 +13,12 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import BoundColumn, BoundExpr, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, canonical, is_star, quote, sql
 from dovetail.planner.expr.substitution import replace_columns
 from dovetail.planner.expr.tokens import exact_words
 from dovetail.planner.logical import Derived, Logical, Nested, Project, Scan
-from dovetail.planner.sql.scope import BoundColumn, BoundExpr, Scope
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up
 from dovetail.rules.context import Context

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import BandJoin, Filter, Join, KeyedJoin, Limit, Logical, Project
 from dovetail.planner.logical.nearest_join import Nearest
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.expr.calls import GENERATORS, unknown, volatile
@@ -25,8 +27,6 @@ from dovetail.planner.logical import (
     Wrapped,
 )
 from dovetail.planner.logical.alternatives import Alternatives
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.catalog_views import query_of_view

@@ -4,13 +4,13 @@ from math import inf
 
 from dovetail.planner.band.bins import EVERYTHING
 from dovetail.planner.band.linear import Side
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog.cost import CACHED_BYTES, DENSE_PAIRS, HASH_JOIN_SHARE
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import BandJoin, JoinKind, hint_name
 from dovetail.planner.physical.key_join import Method, Pairs
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.analysis.correlation_keys import equal_columns
 from dovetail.rules.band_join.bins import Candidate
 from dovetail.rules.band_join.keys import has_keys

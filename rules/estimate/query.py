@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import QueryError, Refused
 from dovetail.planner.estimate.clusters import ROWS, Product, products_of
 from dovetail.planner.estimate.expression import TOTAL, totals_in
@@ -26,7 +27,6 @@ from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
 from dovetail.planner.expr.calls import repeated_otherwise
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Cte, Limit, Logical, Scan, SetOp, Sort, Statement, expressions
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.estimate.plain_aggregates import plain_aggregates
 from dovetail.rules.estimate.sampled_relation import CLUSTER_ROWS, SampledRelation, find_sampled_relation

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.estimate.looks import CLUSTERS
 from dovetail.planner.expr import Scalar, column_ref, columns_in, quote
@@ -26,8 +28,6 @@ from dovetail.planner.logical import (
     hint_name,
 )
 from dovetail.planner.logical.relations import subquery_as
-from dovetail.planner.sql.names import Source
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock, where

@@ -10,6 +10,8 @@ from typing import Literal
 from sqlglot import exp
 
 from dovetail.planner.band.linear import Side
+from dovetail.planner.bind.from_columns import FromColumns, from_columns, using_reference
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.conditions.equality import equality_operands
@@ -18,8 +20,6 @@ from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.logical import Join, Scan
 from dovetail.planner.logical.lookup import LookupKey
 from dovetail.planner.logical.lookup_spec import Constant
-from dovetail.planner.sql.join_scope import JoinScope, scope_of, using_reference
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.lookup.unread_keys import unread_equality
@@ -222,12 +222,12 @@ class _Reader:
         return next(c.type for c in self.table.columns if c.name == column)
 
 
-def _left_scope(join: Join, ctx: Context) -> JoinScope:
+def _left_scope(join: Join, ctx: Context) -> FromColumns:
     """The scope of the left side, merged columns known as such where they can be."""
     try:
-        return scope_of(ctx.names, join.left)
+        return from_columns(ctx.names, join.left)
     except UnknownName:
-        return JoinScope(ctx.names.sources(join.left), None)
+        return FromColumns(ctx.names.sources(join.left), None)
 
 
 def _may_round(mine: SqlType | None, theirs: SqlType) -> bool:

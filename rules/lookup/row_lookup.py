@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dovetail.planner.bind.from_columns import from_columns
+from dovetail.planner.bind.names import Source
 from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName
 from dovetail.planner.expr import ColumnRef, Scalar, quote
 from dovetail.planner.expr.references import replace_references
 from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.planner.physical.row_lookup_join import FOUND
-from dovetail.planner.sql.join_scope import scope_of
-from dovetail.planner.sql.names import Source
 from dovetail.rules.context import Context
 
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
@@ -22,7 +22,7 @@ def row_parts(join: LookupJoin, why: str, ctx: Context) -> tuple[Rows, tuple[Sca
     place = join.scan.as_of.place if join.scan.as_of else None
     _check_names(join, why, place, ctx)
     try:
-        both = scope_of(ctx.names, join)
+        both = from_columns(ctx.names, join)
     except UnknownName as no:
         ctx.fail(f"{no}, and the left side can be read only once ({why})", place)
     if both.merged:

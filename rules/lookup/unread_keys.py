@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.conditions.equality import equality_operands
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import ColumnRef, Scalar
 from dovetail.planner.expr.calls import BUILT_IN, FUNCTIONS_WITHOUT_BRACKETS
 from dovetail.planner.expr.references import column_refs, only_reference
 from dovetail.planner.expr.tokens import called
-from dovetail.planner.sql.scope import Scope
 
 # Words before a parenthesis that are no functions.
 _NO_CALLS = frozenset(

@@ -8,6 +8,7 @@ from dataclasses import fields
 from math import sqrt
 from typing import Any
 
+from dovetail.planner.bind.from_columns import from_columns
 from dovetail.planner.catalog.cost import KEY_SAMPLE
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.errors import Refused, Unsupported
@@ -17,7 +18,6 @@ from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.planner.logical.lookup_spec import LookupSpec
 from dovetail.planner.physical.lookup_join import LookupJoin as LookupPhysical
 from dovetail.planner.physical.row_lookup_join import RowLookupJoin
-from dovetail.planner.sql.join_scope import scope_of
 from dovetail.rules.context import Context
 from dovetail.rules.lookup.row_lookup import row_parts
 from dovetail.rules.query.tables import scans
@@ -70,7 +70,7 @@ def _skipped(join: LookupJoin, ctx: Context) -> int:
     skipped, left = 0, join.left
     while isinstance(left, LookupJoin):
         try:
-            below = scope_of(ctx.names, left.left).sources
+            below = from_columns(ctx.names, left.left).sources
             for scalar in (*(k.value for k in join.keys), *join.only):
                 for column in scalar.columns:
                     ctx.names.resolve(column, below)

@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
@@ -24,7 +25,6 @@ from dovetail.planner.expr.ranking import (
 )
 from dovetail.planner.logical import Filter, Logical, Sort
 from dovetail.planner.logical.nearest_join import Direction
-from dovetail.planner.sql.names import Resolver
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.distance import Distance, check_tie_breaks, may_be_distance, read_gap, sorting_distance
 from dovetail.rules.nearest.pairs import Pairs, Wanted

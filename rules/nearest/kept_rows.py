@@ -5,12 +5,12 @@ They stay in WHERE as well.  A window would otherwise see every row of the left 
 
 from __future__ import annotations
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.calls import volatile
 from dovetail.planner.logical import Join, Logical
 from dovetail.planner.logical.nearest_syntax import NearestSyntax
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.analysis.speculation import may_raise
 from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import QueryBlock

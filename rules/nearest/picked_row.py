@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Join, Limit, Logical, Sort
 from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.tree import Node
 from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.ranking import Ranking
 from dovetail.planner.logical import Join, Logical, Scan
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.definitions import definition_of

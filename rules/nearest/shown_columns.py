@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, quote
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Nested, Opaque, expressions
 from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
-from dovetail.planner.sql.names import Source
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import words_of
 from dovetail.rules.query.from_items import bare

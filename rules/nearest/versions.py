@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import endless_comparison
+from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, quote, sql, without_parentheses
 from dovetail.planner.expr.calls import GENERATORS, unknown
 from dovetail.planner.logical import Derived, Join, Logical
 from dovetail.planner.logical.nearest_join import NearestJoin
-from dovetail.planner.sql.names import Source
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs, Wanted, comparisons_of
 from dovetail.rules.query.definitions import definition_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band, orders
+from dovetail.planner.bind.scope import BoundColumn
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Project, Scan
-from dovetail.planner.sql.scope import BoundColumn
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.definitions import definition_of

@@ -15,14 +15,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import JOIN_KEYWORDS, Derived, Join, JoinKind, Logical, OneRow, Project
 from dovetail.planner.logical.relations import alias_clause, subquery_as
 from dovetail.planner.logical.self_join import HiddenRows
-from dovetail.planner.sql.join_scope import scope_of
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
 from dovetail.rules.query.char_columns import check_aliases, check_value
@@ -116,7 +115,7 @@ class _Lateral:
         ``after``: the scope of ON, where the subquery is the last relation.
         """
         ctx, hidden = self.ctx, self.ctx.fresh("rows")
-        items = expand_items(self.block.project.items, scope_of(ctx.names, self.block.tree), ctx.names)
+        items = expand_items(self.block.project.items, self.block.tree, ctx.names)
         if any(_reads_outer(item, self.inner) for item in items):
             check_aliases(items, ctx.names)
         keys: dict[str, str] = {}

@@ -10,7 +10,6 @@ from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star
 from dovetail.planner.logical import Filter, Join, Logical, Project
-from dovetail.planner.sql.join_scope import scope_of
 from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import read_block
 from dovetail.rules.query.star_columns import expand_items
@@ -29,7 +28,7 @@ def star_except(node: Project, ctx: Context) -> Logical | None:
     if not any(map(looks_like_band, conditions)):
         return None
     try:
-        items = expand_items(node.items, scope_of(ctx.names, block.tree), ctx.names)
+        items = expand_items(node.items, block.tree, ctx.names)
     except Refused as no:
         item = next(filter(_excepts, node.items))
         return ctx.decline(f"{item.shown} stays a star: {no}; name its columns", item.place)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.planner.band.comparisons import looks_like_band, names_relations
+from dovetail.planner.bind.from_columns import FromColumns, ShownColumn, from_columns, shown_column
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.qualified_names import check_can_qualify, qualify_names
 from dovetail.planner.errors import Refused, ShowsAddedColumn
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Project, Relation, Scan, Sort, expressions
-from dovetail.planner.sql.join_scope import JoinScope, ShownColumn, scope_of, shown_column
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.qualified_names import check_can_qualify, qualify_names
 from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
@@ -80,7 +80,7 @@ def _merges(join: Join) -> bool:
 
 def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     tree = _on(block.tree, names)  # the kind of a join is the first reason
-    scope = scope_of(names, block.tree)
+    scope = from_columns(names, block.tree)
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
     relations = {names.fold(source.names[-1]) for source in scope.sources if source.names}
     columns = {names.fold(c.name) for source in scope.sources for c in source.columns or () if _has_fields(c.type)}
@@ -92,7 +92,7 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     for scalar in (*plain, *above, *block.in_clauses, *block.conjuncts):
         _check_no_star(scalar)
     check_can_qualify(block.project, above, frozenset(owners), names.fold)
-    items = expand_items(block.project.items, scope, names)
+    items = expand_items(block.project.items, block.tree, names)
     on = block.over(where(tree, block.condition), items=items, names=block.project.output)
     return qualify_names(on, owners, relations, names.fold)
 
@@ -119,8 +119,8 @@ def _on(tree: Logical, names: Resolver) -> Logical:
     kinds = ("inner", "left", "semi", "anti", *(() if isinstance(tree.left, Join) else ("right",)))
     if tree.kind not in kinds or not isinstance(tree.right, Relation) or bare(tree.right) is not tree.right:
         raise Refused(f"its {tree.keyword.upper()} is not an inner or left join of a table or subquery", tree.place)
-    sides = scope_of(names, tree.left), scope_of(names, tree.right)
-    using = tree.using or tuple(quote(c.name) for c in scope_of(names, tree).merged)
+    sides = from_columns(names, tree.left), from_columns(names, tree.right)
+    using = tree.using or tuple(quote(c.name) for c in from_columns(names, tree).merged)
     if not using:
         raise Refused("NATURAL compares no columns", tree.place)
     equalities = []
@@ -130,7 +130,7 @@ def _on(tree: Logical, names: Resolver) -> Logical:
     return Join(left, tree.right, tree.kind, JOIN_KEYWORDS[tree.kind], tuple(equalities), place=tree.place)
 
 
-def _reference(scope: JoinScope, column: ShownColumn) -> str:
+def _reference(scope: FromColumns, column: ShownColumn) -> str:
     relation = scope.sources[column.source].names
     if not relation:
         raise Refused("a relation without a name has columns that USING or NATURAL merges; give it an alias")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import View
 from dovetail.planner.catalog.settings import check_settings
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Cte, Logical, Scan
 from dovetail.planner.sql.from_sql import from_sql
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import Node, transform_up
 from dovetail.rules.context import Context
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import Node
 from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.tokens import mentioned
@@ -16,7 +17,6 @@ from dovetail.planner.logical import (
     expressions,
     nodes_of_from,
 )
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.select_list import items_named

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, columns_in, is_star, sql
 from dovetail.planner.expr.aggregate_calls import has_aggregate
 from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, LateralView, Logical, Opaque, Project, Verbatim, nodes_of_from
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import correlated, leans_on_left

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, sql
 from dovetail.planner.expr.subqueries import SubqueryTest
 from dovetail.planner.keys.comparable import without_names
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import (

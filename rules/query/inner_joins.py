@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.query.from_items import INNER, FromItems, read_from_items
 from dovetail.rules.query.query_block import QueryBlock
 

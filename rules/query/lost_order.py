@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.scalar import is_star
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Limit, Logical, Project, Sort, Wrapped
 from dovetail.planner.logical.relations import alias_clause
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.tree import Node
 from dovetail.rules.query.correlation import correlated
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.context import Context
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import bare

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_star, sql
 from dovetail.planner.logical import Project
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 
 
 def items_named(name: ColumnRef | exp.Expr, items: Iterable[Scalar], names: Resolver) -> list[Scalar]:

@@ -6,21 +6,23 @@ from collections import Counter
 
 from sqlglot import exp
 
+from dovetail.planner.bind.from_columns import FromColumns, ShownColumn, from_columns
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, quote, sql
-from dovetail.planner.sql.join_scope import JoinScope, ShownColumn
-from dovetail.planner.sql.names import Resolver
+from dovetail.planner.logical import Logical
 
 
-def expand_items(items: tuple[Scalar, ...], scope: JoinScope, names: Resolver) -> tuple[Scalar, ...]:
-    """A select list with columns in the place of ``*``, ``a.*`` and ``* EXCEPT (…)``.
+def expand_items(items: tuple[Scalar, ...], tree: Logical, names: Resolver) -> tuple[Scalar, ...]:
+    """A select list over a FROM tree with columns in the place of ``*``, ``a.*`` and ``* EXCEPT (…)``.
 
     Raises ``Refused`` where the columns of a relation are not known.
     """
+    scope = from_columns(names, tree)
     return tuple(column for item in items for column in _expand(item, scope, names))
 
 
-def _expand(item: Scalar, scope: JoinScope, names: Resolver) -> tuple[Scalar, ...]:
+def _expand(item: Scalar, scope: FromColumns, names: Resolver) -> tuple[Scalar, ...]:
     tree = item.known
     if tree is None or not is_star(tree):
         return (item,)
@@ -37,7 +39,7 @@ def _expand(item: Scalar, scope: JoinScope, names: Resolver) -> tuple[Scalar, ..
     return tuple(found)
 
 
-def _shown(tree: exp.Expr, scope: JoinScope, names: Resolver) -> tuple[ShownColumn, ...]:
+def _shown(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[ShownColumn, ...]:
     """The columns that a star shows, EXCEPT aside, in order."""
     if scope.star is None:
         raise Refused(f"the columns of {sql(tree)} are not known")
@@ -54,7 +56,7 @@ def _shown(tree: exp.Expr, scope: JoinScope, names: Resolver) -> tuple[ShownColu
     return tuple(c for c in (*scope.hidden, *scope.star) if c.source == found[0])
 
 
-def _excepted(tree: exp.Expr, scope: JoinScope, names: Resolver) -> tuple[ShownColumn, ...]:
+def _excepted(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[ShownColumn, ...]:
     """The columns that EXCEPT leaves out."""
     star = tree.this if isinstance(tree, exp.Column) else tree
     if any(value for key, value in star.args.items() if key not in ("except_", "except")):

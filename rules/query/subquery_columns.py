@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, column_ref, is_star, quote, sql
 from dovetail.planner.logical import Derived, Logical, Scan
 from dovetail.planner.logical.relations import subquery_as
-from dovetail.planner.sql.names import Source
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import QueryBlock
 

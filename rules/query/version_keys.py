@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog.declared import Versions
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Join
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.types.schema import Column
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import View
 from dovetail.planner.catalog.settings import check_settings
 from dovetail.planner.errors import Refused
@@ -13,7 +14,6 @@ from dovetail.planner.expr.tokens import tokenize, words
 from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement, map_expressions
 from dovetail.planner.logical.relations import alias_clause
 from dovetail.planner.sql.from_sql import from_sql
-from dovetail.planner.sql.names import Resolver
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up
 from dovetail.planner.types.schema import Column

@@ -18,7 +18,6 @@ from dovetail.planner.expr.subqueries import replace_scalar_subqueries
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Limit, Logical, Project, Sort
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
-from dovetail.planner.sql.join_scope import scope_of
 from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.planner.tree import Node
 from dovetail.rules.analysis.same_source import same_source
@@ -209,7 +208,7 @@ class _Found:
                 relation = total.relation(relation)
             new.append((self.relations[at], relation))
         tree = filtered(with_leaves(block.tree, new), where)
-        return block.over(tree, items=expand_items(items, scope_of(self.ctx.names, block.tree), self.ctx.names))
+        return block.over(tree, items=expand_items(items, block.tree, self.ctx.names))
 
     def _check_names(self, scalar: Scalar) -> None:
         """A relation that gets columns has one name only."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import comparisons
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls_of_groups, outside, replaced
@@ -26,8 +27,6 @@ from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.logical import Aggregate, Derived, Join, Logical, OneRow, Project
 from dovetail.planner.logical.relations import subquery_as
-from dovetail.planner.sql.join_scope import scope_of
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.kept_rows import kept_rows
@@ -64,7 +63,7 @@ def correlated_groups(project: Project, ctx: Context) -> Project | None:
     if found.tree is block.tree:
         return None
     try:
-        shown = expand_items(items, scope_of(ctx.names, block.tree), ctx.names)
+        shown = expand_items(items, block.tree, ctx.names)
     except Refused as no:
         return ctx.decline(f"the subquery stays: {no.reason}", no.place)
     return block.over(where(found.tree, condition), items=shown, names=project.output)

@@ -11,7 +11,6 @@ from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import HOLE, Scalar, is_star, sql
 from dovetail.planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
-from dovetail.planner.sql.join_scope import scope_of
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.first_row import MOST_ROWS
 from dovetail.rules.nearest.kept_rows import kept_rows
@@ -114,7 +113,7 @@ class _Blocks:
             return None
         try:
             if any(is_star(item.tree) for item in block.project.items):
-                items = expand_items(block.project.items, scope_of(self.ctx.names, block.tree), self.ctx.names)
+                items = expand_items(block.project.items, block.tree, self.ctx.names)
                 block = replace(block, project=replace(block.project, items=items))
             always = join.kind == "left" or not block.above  # an aggregate has a row in any case
             shown = _shown(right, block, "left" if always else "inner")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import BoundColumn
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import Join, OneRow, Project
 from dovetail.planner.logical.self_join import SameRow
-from dovetail.planner.sql.scope import BoundColumn
 from dovetail.rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,

@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import UnknownName, Unsupported
 from dovetail.planner.expr import Scalar, columns_in, quote, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
@@ -29,7 +30,6 @@ from dovetail.planner.expr.stable_functions import first_stable_function
 from dovetail.planner.logical import Aggregate, Filter, Logical, Project, Sort, map_expressions
 from dovetail.planner.logical.clauses import Windows
 from dovetail.planner.logical.relations import Opaque
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.changes import COUNT
 from dovetail.planner.types.schema import SqlType

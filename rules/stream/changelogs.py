@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, column_ref, columns_in, has_star, is_star, quote, sql
 from dovetail.planner.expr.calls import repeated_otherwise
 from dovetail.planner.expr.stable_functions import first_stable_function
 from dovetail.planner.logical import Filter, Join, Logical, Project, Scan
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.state.changes import COUNT
 from dovetail.planner.state.stream import Stream
 from dovetail.rules.analysis.same_source import RelationLineage

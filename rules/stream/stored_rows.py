@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_reference, quote
 from dovetail.planner.expr.references import column_refs, replace_references
@@ -24,7 +25,6 @@ from dovetail.planner.expr.scalar import ColumnRef
 from dovetail.planner.expr.substitution import substitute_columns
 from dovetail.planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions, map_expressions
 from dovetail.planner.logical.clauses import Windows
-from dovetail.planner.sql.scope import Scope
 
 _Column = tuple[int, str]  # a relation by its number, and its column
 

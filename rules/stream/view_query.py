@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, has_star, quote, sql
 from dovetail.planner.expr.calls import repeated_otherwise
@@ -21,7 +22,6 @@ from dovetail.planner.expr.stable_functions import first_stable_function
 from dovetail.planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
 from dovetail.planner.logical.clauses import Limit, Windows
 from dovetail.planner.logical.relations import Opaque
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.changes import COUNT, checked_kind, count_of
 from dovetail.rules.analysis.same_source import reading

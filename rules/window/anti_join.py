@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.conditions.compared import Comparison, compared, null_test
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar
 from dovetail.planner.logical import Filter, Join, Project, Relation, Scan
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.rules.query.query_block import read_block, where
 from dovetail.rules.query.tables import tables
 

@@ -15,12 +15,12 @@ from sqlglot import exp
 from dovetail.planner.band.ends import comparisons
 from dovetail.planner.band.linear import ConditionScope, Side
 from dovetail.planner.band.offsets import Offsets, read_offsets
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr import canonical as canonical_text
 from dovetail.planner.logical import Logical
-from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.types.schema import SqlType
 from dovetail.rules.analysis.same_source import RelationLineage, rewrite_over_output
 from dovetail.rules.analysis.speculation import check_speculation

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dovetail.planner.bind.names import Source
 from dovetail.planner.errors import Refused, ShowsAddedColumn, Unsupported
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.logical import Derived, Join, Logical, OneRow, Project
 from dovetail.planner.logical.relations import subquery_as
-from dovetail.planner.sql.names import Source
 from dovetail.planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from dovetail.rules.analysis.correlation_keys import equal_columns
 from dovetail.rules.analysis.same_source import reading

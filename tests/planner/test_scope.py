@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Scan
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.sql.from_sql import from_sql
-from dovetail.planner.sql.names import Resolver
-from dovetail.planner.sql.scope import Scope
 from dovetail.planner.types.schema import Column, sql_type
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.planner.bind.names import Resolver, Source
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.sql.names import Resolver, Source
 from dovetail.planner.types.schema import Column, SqlType, sql_type
 from effort import SEED, fuzzing
 

@@ -14,10 +14,10 @@ from typing import Literal
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Resolver, Source
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
 from dovetail.planner.expr import ColumnRef, Scalar, canonical, column_ref, columns_in, quote, sql
 from dovetail.planner.expr.substitution import replace_columns, substitute_columns
-from dovetail.planner.sql.names import Resolver, Source
 from dovetail.planner.tree import Node
 from dovetail.planner.types.schema import Column, SqlType
 

@@ -1,4 +1,4 @@
-"""The output columns of a FROM tree: the order of ``*``, and the columns that USING and NATURAL merge.
+"""The columns of a FROM tree: the order of ``*``, and the columns that USING and NATURAL merge.
 
 a JOIN b USING (id)         *: id, then a's others, then b's; id is a.id; b.id needs its qualifier
 a RIGHT JOIN b USING (id)   id is b.id
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dovetail.planner.bind.names import Resolver, Source
 from dovetail.planner.errors import UnknownName
 from dovetail.planner.expr import quote
 from dovetail.planner.logical import Join, LateralView, Nested
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestSyntax
 from dovetail.planner.logical.self_join import HiddenRelation
-from dovetail.planner.sql.names import Resolver, Source
 from dovetail.planner.tree import Node, unwrap
 from dovetail.planner.types.schema import Column
 
@@ -28,7 +28,7 @@ class ShownColumn:
 
 
 @dataclass(frozen=True)
-class JoinScope:
+class FromColumns:
     """The relations of a FROM tree with their columns, and the columns of ``*`` in order (None: not known).
 
     ``merged`` are the columns of ``*`` that USING or NATURAL made of several.  One of a FULL JOIN is in a relation of
@@ -41,47 +41,47 @@ class JoinScope:
     hidden: tuple[ShownColumn, ...] = ()
 
 
-def scope_of(names: Resolver, plan: Node) -> JoinScope:
-    """The scope of a FROM tree.  Raises ``UnknownName`` where a merged column cannot be found."""
+def from_columns(names: Resolver, plan: Node) -> FromColumns:
+    """The columns of a FROM tree.  Raises ``UnknownName`` where a merged column cannot be found."""
     node = unwrap(plan)
     if isinstance(node, Nested) and not node.alias:
-        return scope_of(names, node.child)
+        return from_columns(names, node.child)
     if isinstance(node, LateralView):
-        child = scope_of(names, node.child)
+        child = from_columns(names, node.child)
         return _beside(child, _leaf(names.sources(plan)[-1:]))
     if isinstance(node, HiddenRelation):
-        return JoinScope(names.sources(plan), ())
+        return FromColumns(names.sources(plan), ())
     if not isinstance(node, Join | NearestSyntax):
         return _leaf(names.sources(plan))
-    left, kind = scope_of(names, node.left), node.kind
+    left, kind = from_columns(names, node.left), node.kind
     using = node.using if isinstance(node, Join | AsofJoin) else ()
     natural = isinstance(node, Join) and node.natural
     if kind in ("semi", "anti") and not using and not natural:
         return left
-    right = scope_of(names, node.right)
+    right = from_columns(names, node.right)
     if not using and not natural:
         return _beside(left, right)
     merged = _merged(names, left, right, kind, using or _common(names, left, right))
     return merged if kind not in ("semi", "anti") else _left_of(merged, len(left.sources))
 
 
-def _leaf(sources: tuple[Source, ...]) -> JoinScope:
+def _leaf(sources: tuple[Source, ...]) -> FromColumns:
     if any(source.columns is None for source in sources):
-        return JoinScope(sources, None)
+        return FromColumns(sources, None)
     star = tuple(ShownColumn(n, column.name) for n, source in enumerate(sources) for column in source.columns or ())
-    return JoinScope(sources, star)
+    return FromColumns(sources, star)
 
 
-def _beside(left: JoinScope, right: JoinScope) -> JoinScope:
+def _beside(left: FromColumns, right: FromColumns) -> FromColumns:
     def moved(columns: tuple[ShownColumn, ...]) -> tuple[ShownColumn, ...]:
         return tuple(replace(column, source=column.source + len(left.sources)) for column in columns)
 
     star = None if left.star is None or right.star is None else (*left.star, *moved(right.star))
     merged, hidden = (*left.merged, *moved(right.merged)), (*left.hidden, *moved(right.hidden))
-    return JoinScope((*left.sources, *right.sources), star, merged, hidden)
+    return FromColumns((*left.sources, *right.sources), star, merged, hidden)
 
 
-def _common(names: Resolver, left: JoinScope, right: JoinScope) -> tuple[str, ...]:
+def _common(names: Resolver, left: FromColumns, right: FromColumns) -> tuple[str, ...]:
     """The columns that NATURAL compares, in the order of the left side."""
     if left.star is None or right.star is None:
         raise UnknownName("the columns of a NATURAL JOIN are not known")
@@ -89,7 +89,7 @@ def _common(names: Resolver, left: JoinScope, right: JoinScope) -> tuple[str, ..
     return tuple(column.name for column in left.star if names.fold(column.name) in theirs)
 
 
-def _merged(names: Resolver, left: JoinScope, right: JoinScope, kind: str, using: tuple[str, ...]) -> JoinScope:
+def _merged(names: Resolver, left: FromColumns, right: FromColumns, kind: str, using: tuple[str, ...]) -> FromColumns:
     both = _beside(left, right)
     sources = list(both.sources)
     first: list[ShownColumn] = []
@@ -114,17 +114,17 @@ def _merged(names: Resolver, left: JoinScope, right: JoinScope, kind: str, using
         first.append(kept)
     star = both.star and (*first, *(column for column in both.star if column not in gone))
     merged = (*first, *(column for column in both.merged if column not in gone))
-    return JoinScope(tuple(sources), star, merged, (*hidden[0], *hidden[1], *both.hidden))
+    return FromColumns(tuple(sources), star, merged, (*hidden[0], *hidden[1], *both.hidden))
 
 
-def _left_of(both: JoinScope, width: int) -> JoinScope:
+def _left_of(both: FromColumns, width: int) -> FromColumns:
     """What a semi or anti join shows of both sides: the left one, its merged columns first."""
     lists = (both.star, both.merged, both.hidden)
     star, merged, hidden = (tuple(c for c in columns or () if c.source < width) for columns in lists)
-    return JoinScope(both.sources[:width], None if both.star is None else star, merged, hidden)
+    return FromColumns(both.sources[:width], None if both.star is None else star, merged, hidden)
 
 
-def shown_column(names: Resolver, side: JoinScope, using: str) -> ShownColumn:
+def shown_column(names: Resolver, side: FromColumns, using: str) -> ShownColumn:
     """The column of one side that USING means: the first of that name that ``*`` shows.  Raises ``UnknownName``."""
     if side.star is None:
         raise UnknownName(f"the columns of a side of USING ({using}) are not known")
@@ -135,7 +135,7 @@ def shown_column(names: Resolver, side: JoinScope, using: str) -> ShownColumn:
     return found
 
 
-def using_reference(names: Resolver, side: JoinScope, using: str) -> str:
+def using_reference(names: Resolver, side: FromColumns, using: str) -> str:
     """SQL for the column of one side that USING means: the name alone, unless another column has it too."""
     name = names.fold(bare(using))
     column = shown_column(names, side, using)
