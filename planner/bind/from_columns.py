@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from dovetail.planner.bind.names import Resolver, Source
 from dovetail.planner.errors import UnknownName
-from dovetail.planner.expr import quote
 from dovetail.planner.logical import Join, LateralView, Nested
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestSyntax
 from dovetail.planner.logical.self_join import HiddenRelation
@@ -109,7 +108,8 @@ def _merged(names: Resolver, left: FromColumns, right: FromColumns, kind: str, u
                 sources[end.source] = replace(source, qualified_only=source.qualified_only | {name})
         if kept is None:
             types = {_column(sources[end.source], end.name).type for end in ends}
-            sources.append(Source((), (Column(ends[0].name, types.pop() if len(types) == 1 else None),)))
+            column = Column(ends[0].name, types.pop() if len(types) == 1 else None)
+            sources.append(Source((), (column,), fold=names.fold))
             kept = ShownColumn(len(sources) - 1, ends[0].name)
         first.append(kept)
     star = both.star and (*first, *(column for column in both.star if column not in gone))
@@ -140,8 +140,8 @@ def using_reference(names: Resolver, side: FromColumns, using: str) -> str:
     name = names.fold(bare(using))
     column = shown_column(names, side, using)
     others = [c for c in side.star or () if names.fold(c.name) == name]
-    relation = side.sources[column.source].names
-    return using if len(others) == 1 or not relation else f"{quote(relation[-1])}.{quote(column.name)}"
+    relation = side.sources[column.source]
+    return using if len(others) == 1 or not relation.names else relation.reference(column.name)
 
 
 def _column(source: Source, name: str) -> Column:

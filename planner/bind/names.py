@@ -6,9 +6,9 @@ with the reason; Spark itself resolves the query, so there is no need to guess.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from sqlglot import exp
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
-from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, sql
+from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, quote, sql
 from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
 from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import (
@@ -49,21 +49,46 @@ from dovetail.planner.types.typed import type_of
 class Source:
     """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known).
 
-    ``qualified_only``: columns that USING or NATURAL merged into others, and that need the relation's name before them.
+    A *key* is a name in the form in which names are compared, which ``fold`` returns.
+    ``qualified_only``: keys of columns that USING or NATURAL merged into others, and that need the relation's name.
     """
 
     names: tuple[str, ...]
     columns: tuple[Column, ...] | None
     qualified_only: frozenset[str] = frozenset()
+    fold: Callable[[str], str] = field(default=str.lower, compare=False, repr=False)
 
     @cached_property
-    def columns_by_name(self) -> dict[str, tuple[Column, ...]]:
-        """The columns by their names in small letters."""
+    def keys(self) -> tuple[str, ...]:
+        """The keys of its names."""
+        return tuple(map(self.fold, self.names))
+
+    @property
+    def key(self) -> str:
+        """The key of its last name; empty where it has none."""
+        return self.keys[-1] if self.names else ""
+
+    @cached_property
+    def by_key(self) -> dict[str, tuple[Column, ...]]:
+        """The columns by their keys, in order: several where Spark distinguishes them no more."""
         found: dict[str, tuple[Column, ...]] = {}
         for column in self.columns or ():
-            key = column.name.lower()
+            key = self.fold(column.name)
             found[key] = (*found.get(key, ()), column)
         return found
+
+    @property
+    def has_distinct_columns(self) -> bool:
+        """Whether its columns are known, and no two of them have one name."""
+        return self.columns is not None and len(self.by_key) == len(self.columns) and "" not in self.by_key
+
+    def is_named(self, qualifier: tuple[str, ...]) -> bool:
+        """Whether the keys before a column name this relation; no key names any."""
+        return not qualifier or self.keys[-len(qualifier) :] == qualifier
+
+    def reference(self, column: str) -> str:
+        """SQL for a column by the name of the relation, which has one."""
+        return f"{quote(self.names[-1])}.{quote(column)}"
 
 
 class Resolver:
@@ -86,11 +111,10 @@ class Resolver:
             self._sources[plan] = tuple(map(self._certain, self._find_sources(plan)))
         return self._sources[plan]
 
-    @staticmethod
-    def _certain(source: Source) -> Source:
+    def _certain(self, source: Source) -> Source:
         """A relation; as one that is not known where a column of it has the name of what is read as a function."""
         odd = any(c.name.lower() in FUNCTIONS_WITHOUT_BRACKETS for c in source.columns or ())
-        return Source(source.names, None) if odd else source
+        return Source(source.names, None if odd else source.columns, source.qualified_only, self.fold)
 
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
         if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
@@ -228,7 +252,7 @@ class Resolver:
         name, rest = self.fold(parts[qualifiers]), parts[qualifiers + 1 :]
         found = []
         for index, source in enumerate(sources):
-            if qualifier and tuple(map(self.fold, source.names[-len(qualifier) :])) != qualifier:
+            if not source.is_named(qualifier):
                 continue
             if source.columns is None:
                 if not qualifier:
@@ -237,7 +261,7 @@ class Resolver:
                 continue
             if not qualifier and name in source.qualified_only:
                 continue
-            hits = [c for c in source.columns_by_name.get(name.lower(), ()) if self.fold(c.name) == name]
+            hits = source.by_key.get(name, ())
             found += [(index, Column(c.name, c.type and c.type.field(rest), rest) if rest else c) for c in hits]
         return found
 
@@ -249,12 +273,7 @@ class Resolver:
         qualifier = tuple(self.fold(part.name) for part in star.parts[:-1]) if isinstance(star, exp.Column) else ()
         if any((star.this if isinstance(star, exp.Column) else star).args.values()):
             raise Refused(f"{sql(star)} is more than all columns")
-        found = []
-        for number, source in enumerate(sources):
-            names = tuple(map(self.fold, source.names))
-            if not qualifier or names[-len(qualifier) :] == qualifier:
-                found.append(number)
-        return tuple(found)
+        return tuple(number for number, source in enumerate(sources) if source.is_named(qualifier))
 
     def expand_star(
         self, star: exp.Expr, sources: tuple[Source, ...], relation: Node | None = None

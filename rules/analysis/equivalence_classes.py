@@ -62,9 +62,8 @@ class FromScope:
     def path(self, number: int) -> tuple[str, ...]:
         """Return the name that distinguishes a relation's columns from all others.  Raises ``Refused``."""
         own = [s for s, n in zip(self.all.sources, self.all.items, strict=True) if n == number]
-        fold = self.ctx.names.fold
-        names = [tuple(map(fold, s.names)) for s in self.all.sources]
-        if len(own) != 1 or not own[0].names or names.count(tuple(map(fold, own[0].names))) > 1:
+        names = [source.keys for source in self.all.sources]
+        if len(own) != 1 or not own[0].names or names.count(own[0].keys) > 1:
             raise Refused("one of its relations has no name of its own")
         return own[0].names
 

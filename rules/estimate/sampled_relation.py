@@ -123,9 +123,14 @@ def _hashed(source: Source, query: Logical, ctx: Context) -> tuple[str, ...]:
         for column in columns_in(scalar.known)
         for part in column_ref(column).parts
     }
-    columns = [c for c in source.columns or () if c.type is None or not _UNHASHED.search(c.type.text)]
+    columns = {
+        c.name: key
+        for key, same in source.by_key.items()
+        for c in same
+        if c.type is None or not _UNHASHED.search(c.type.text)
+    }
     if not columns:
         raise Refused(f"{'.'.join(source.names)} has no columns whose values can be hashed")
-    first = [c.name for c in columns if ctx.names.fold(c.name) in named]
-    more = [c.name for c in columns if c.name not in first]
+    first = [name for name, key in columns.items() if key in named]
+    more = [name for name in columns if name not in first]
     return (*first, *more[: max(0, _FEWEST - len(first))])

@@ -106,9 +106,8 @@ class BottomJoin:
         """The same for a relation that is kept as text: it has no name of the right side, and of no column there."""
         names = self.ctx.names
         sources = [names.sources(self.join)[number] for number in self._right()]
-        own = (name for s in sources for name in (*s.names, *(column.name for column in s.columns or ())))
         words = words_of(text, names)
-        if "*" in words or not words.isdisjoint(map(names.fold, own)):
+        if "*" in words or any(not words.isdisjoint((*source.keys, *source.by_key)) for source in sources):
             raise _read_by(text.shown, text.place)
         if not called(text.text).isdisjoint(VOLATILE):
             raise Refused(f"{text.shown} is not deterministic", text.place)

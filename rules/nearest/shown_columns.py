@@ -28,8 +28,9 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     """
     sides = ctx.names.sources(join.left), ctx.names.sources(join.right)
     sources = (*sides[0], *sides[1])
-    names = [_checked(source, ctx) for source in sources]
-    if len(set(map(ctx.names.fold, names))) < len(names):
+    for source in sources:
+        _check(source)
+    if len({source.key for source in sources}) < len(sources):
         raise Refused("two relations have one name")
     merging = (node for node in join.walk() if isinstance(node, Join) and (node.using or node.natural))
     if (merges := next(merging, None)) is not None:
@@ -38,14 +39,14 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     joined = _may_add_null(bare(join.right))
     shown = [
         ShownRelation(
-            name,
+            source.names[0],
             tuple(
                 replace(c, nullable=joined or c.nullable)
-                for c in source.columns or ()
-                if used & _references(n, ctx.names.fold(c.name))
+                for key, (c,) in source.by_key.items()
+                if used & _references(n, key)
             ),
         )
-        for n, (name, source) in enumerate(zip(names, sources, strict=True))
+        for n, source in enumerate(sources)
     ]
     return tuple(shown[: len(sides[0])]), tuple(shown[len(sides[0]) :])
 
@@ -126,10 +127,8 @@ def _references(relation: int, name: str) -> set[tuple[int | None, str]]:
     return {(relation, name), (relation, "*"), (None, name), (None, "*")}
 
 
-def _checked(source: Source, ctx: Context) -> str:
+def _check(source: Source) -> None:
     if len(source.names) != 1:
         raise Refused(f"{'.'.join(source.names) or 'a relation'} has no name of one word; give it an alias")
-    columns = [ctx.names.fold(c.name) for c in source.columns or ()]
-    if source.columns is None or not all(columns) or len(set(columns)) < len(columns):
+    if not source.has_distinct_columns:
         raise Refused(f"the columns of {source.names[0]} are not known, or two of them have one name")
-    return source.names[0]

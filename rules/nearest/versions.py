@@ -16,7 +16,7 @@ from dovetail.planner.band.comparisons import endless_comparison
 from dovetail.planner.bind.names import Source
 from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, is_star, quote, sql, without_parentheses
+from dovetail.planner.expr import Scalar, is_star, sql, without_parentheses
 from dovetail.planner.expr.calls import GENERATORS, unknown
 from dovetail.planner.logical import Derived, Join, Logical
 from dovetail.planner.logical.nearest_join import NearestJoin
@@ -74,7 +74,7 @@ def read_versions(relation: Logical, ctx: Context) -> Versions | None:
     if not lead.keys or not all(part in canonical for part in (*lead.keys, lead.time)):
         return None
     names = [canonical[part] for part in (*lead.keys, lead.time)]
-    *keys, time, end = (_column(source, name, ctx) for name in (*names, until))
+    *keys, time, end = (_column(source, name) for name in (*names, until))
     numbered = len(trees) - len(plain) > 1 or len(inside) < len(source.columns or ())
     return Versions(tuple(keys), time, end, lead.has_end, numbered)
 
@@ -149,9 +149,8 @@ def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:
     return _Lead(partition, time, has_end or lead.args.get("default") is not None)
 
 
-def _column(source: Source, folded: str, ctx: Context) -> exp.Expression:
-    name = next(c.name for c in source.columns or () if ctx.names.fold(c.name) == folded)
-    return Scalar(f"{quote(source.names[-1])}.{quote(name)}").tree
+def _column(source: Source, key: str) -> exp.Expression:
+    return Scalar(source.reference(source.by_key[key][0].name)).tree
 
 
 def _is_key(conjunct: Scalar, versions: Versions, pairs: Pairs) -> bool:

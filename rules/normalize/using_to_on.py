@@ -82,11 +82,14 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     tree = _on(block.tree, names)  # the kind of a join is the first reason
     scope = from_columns(names, block.tree)
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
-    relations = {names.fold(source.names[-1]) for source in scope.sources if source.names}
-    columns = {names.fold(c.name) for source in scope.sources for c in source.columns or () if _has_fields(c.type)}
-    for relation in (scope.sources[column.source].names[-1] for column in scope.hidden):
-        if names.fold(relation) in columns:  # a field of the column to Spark, but a column of the relation behind ON
-            raise Refused(f"{quote(relation)} is the name of a relation and of a column; give it another alias")
+    relations = {source.key for source in scope.sources if source.names}
+    pairs = [pair for source in scope.sources for pair in source.by_key.items()]
+    with_fields = {key for key, columns in pairs if any(_has_fields(column.type) for column in columns)}
+    for relation in (scope.sources[column.source] for column in scope.hidden):
+        if relation.key in with_fields:  # a field of the column to Spark, but a column of the relation behind ON
+            raise Refused(
+                f"{quote(relation.names[-1])} is the name of a relation and of a column; give it another alias"
+            )
     above = tuple(scalar for clause in block.above for scalar in expressions(clause))
     plain = (item for item in block.project.items if item.known is None or not is_star(item.known))
     for scalar in (*plain, *above, *block.in_clauses, *block.conjuncts):
@@ -131,7 +134,7 @@ def _on(tree: Logical, names: Resolver) -> Logical:
 
 
 def _reference(scope: FromColumns, column: ShownColumn) -> str:
-    relation = scope.sources[column.source].names
-    if not relation:
+    relation = scope.sources[column.source]
+    if not relation.names:
         raise Refused("a relation without a name has columns that USING or NATURAL merges; give it an alias")
-    return f"{quote(relation[-1])}.{quote(column.name)}"
+    return relation.reference(column.name)

@@ -28,9 +28,10 @@ def check_values(relations: Iterable[Logical], block: Node, ctx: Context) -> Non
         for source in ctx.names.sources(relation):
             if _HIDDEN in words and _HIDDEN not in {c.name for c in source.columns or ()}:
                 raise Refused(f"a subquery does not return {_HIDDEN}")
-            for column in source.columns or ():
-                if ctx.names.fold(column.name) in words or "*" in words:
-                    check_value(column)
+            for key, columns in source.by_key.items():
+                if key in words or "*" in words:
+                    for column in columns:
+                        check_value(column)
 
 
 def check_value(column: Column) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from dovetail.planner.bind.from_columns import FromColumns, ShownColumn, from_columns
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, is_star, quote, sql
+from dovetail.planner.expr import Scalar, is_star, sql
 from dovetail.planner.logical import Logical
 
 
@@ -29,11 +29,11 @@ def _expand(item: Scalar, scope: FromColumns, names: Resolver) -> tuple[Scalar, 
     columns = [column for column in _shown(tree, scope, names) if column not in _excepted(tree, scope, names)]
     found = []
     for column in columns:
-        relation = scope.sources[column.source].names
-        if not relation:
+        relation = scope.sources[column.source]
+        if not relation.names:
             raise Refused(f"{item.shown} shows a column of a relation without a name; give it an alias", item.place)
-        found.append(Scalar(f"{quote(relation[-1])}.{quote(column.name)}", (), item.place))
-    taken = Counter(names.fold(source.names[-1]) for source in scope.sources if source.names)
+        found.append(Scalar(relation.reference(column.name), (), item.place))
+    taken = Counter(source.key for source in scope.sources if source.names)
     if any(count > 1 for count in taken.values()):
         raise Refused(f"two relations of {item.shown} have one name; give one of them an alias", item.place)
     return tuple(found)
@@ -46,11 +46,7 @@ def _shown(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[ShownCo
     if not isinstance(tree, exp.Column):
         return scope.star
     qualifier = tuple(names.fold(part.name) for part in tree.parts[:-1])
-    found = [
-        number
-        for number, source in enumerate(scope.sources)
-        if tuple(map(names.fold, source.names))[-len(qualifier) :] == qualifier
-    ]
+    found = [number for number, source in enumerate(scope.sources) if source.is_named(qualifier)]
     if len(found) != 1:
         raise Refused(f"{sql(tree)} is not one relation")
     return tuple(c for c in (*scope.hidden, *scope.star) if c.source == found[0])

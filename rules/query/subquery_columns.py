@@ -9,7 +9,7 @@ from sqlglot import exp
 from dovetail.planner.bind.names import Source
 from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, column_ref, is_star, quote, sql
+from dovetail.planner.expr import Scalar, column_ref, is_star, sql
 from dovetail.planner.logical import Derived, Logical, Scan
 from dovetail.planner.logical.relations import subquery_as
 from dovetail.rules.context import Context
@@ -29,7 +29,7 @@ def columns_inside(block: QueryBlock, source: Source, ctx: Context, *, computed:
             columns = ctx.names.expand_star(bare, inner.sources, block.tree)
             if not all(inner.sources[n].names for n, _ in columns):
                 raise Refused(f"the columns of {item.shown} are not known")
-            made += (f"{quote(inner.sources[n].names[-1])}.{quote(c.name)}" for n, c in columns)
+            made += (inner.sources[n].reference(c.name) for n, c in columns)
         elif isinstance(bare, exp.Column):
             made.append(column_ref(bare).text)
         else:
