@@ -6,7 +6,7 @@ with the reason; Spark itself resolves the query, so there is no need to guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -49,8 +49,8 @@ from dovetail.planner.types.typed import type_of
 class Source:
     """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known).
 
-    A *key* is a name in the form in which names are compared, which ``fold`` returns.
-    ``qualified_only``: keys of columns that USING or NATURAL merged into others, and that need the relation's name.
+    A *folded* name has the form in which names are compared, which ``fold`` returns.
+    ``qualified_only``: the folded names of columns that USING or NATURAL merged into others: they need a qualifier.
     """
 
     names: tuple[str, ...]
@@ -59,32 +59,33 @@ class Source:
     fold: Callable[[str], str] = field(default=str.lower, compare=False, repr=False)
 
     @cached_property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of its names."""
+    def folded_names(self) -> tuple[str, ...]:
+        """Its names, folded."""
         return tuple(map(self.fold, self.names))
 
     @property
-    def key(self) -> str:
-        """The key of its last name; empty where it has none."""
-        return self.keys[-1] if self.names else ""
+    def folded_name(self) -> str:
+        """Its last name, folded; empty where it has none."""
+        return self.folded_names[-1] if self.names else ""
 
     @cached_property
-    def by_key(self) -> dict[str, tuple[Column, ...]]:
-        """The columns by their keys, in order: several where Spark distinguishes them no more."""
+    def columns_by_name(self) -> dict[str, tuple[Column, ...]]:
+        """The columns by their folded names."""
         found: dict[str, tuple[Column, ...]] = {}
         for column in self.columns or ():
-            key = self.fold(column.name)
-            found[key] = (*found.get(key, ()), column)
+            name = self.fold(column.name)
+            found[name] = (*found.get(name, ()), column)
         return found
 
     @property
     def has_distinct_columns(self) -> bool:
         """Whether its columns are known, and no two of them have one name."""
-        return self.columns is not None and len(self.by_key) == len(self.columns) and "" not in self.by_key
+        names = self.columns_by_name
+        return self.columns is not None and len(names) == len(self.columns) and "" not in names
 
     def is_named(self, qualifier: tuple[str, ...]) -> bool:
-        """Whether the keys before a column name this relation; no key names any."""
-        return not qualifier or self.keys[-len(qualifier) :] == qualifier
+        """Whether the folded names before a column are those of this relation; none fit any."""
+        return not qualifier or self.folded_names[-len(qualifier) :] == qualifier
 
     def reference(self, column: str) -> str:
         """SQL for a column by the name of the relation, which has one."""
@@ -104,6 +105,14 @@ class Resolver:
     def fold(self, name: str) -> str:
         """The form of a name in which two names are compared."""
         return self.catalog.settings.fold(name)
+
+    def folded(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Several names in that form."""
+        return tuple(map(self.fold, names))
+
+    def defines(self, table: tuple[str, ...]) -> bool:
+        """Whether a WITH of the statement defines the name of a table, wherever in the statement."""
+        return len(table) == 1 and self.fold(table[0]) in self.folded(cte.name for cte in self.definitions.values())
 
     def sources(self, plan: Node) -> tuple[Source, ...]:
         """The relations whose columns a condition over ``plan`` can name, in order."""
@@ -261,7 +270,7 @@ class Resolver:
                 continue
             if not qualifier and name in source.qualified_only:
                 continue
-            hits = source.by_key.get(name, ())
+            hits = source.columns_by_name.get(name, ())
             found += [(index, Column(c.name, c.type and c.type.field(rest), rest) if rest else c) for c in hits]
         return found
 

@@ -204,7 +204,7 @@ class BoundExpr:
 
             if means(ref):
                 return None
-            path = (*self.scope.source(origin).keys, origin.name)
+            path = (*self.scope.source(origin).folded_names, origin.name)
             if origin.column.field or tuple(map(fold, ref.parts)) != path[-len(ref.parts) :]:
                 raise Refused(f"{ref.text} would refer to another column in a join")
             parts = (*after.sources[index].names[-1:], name)

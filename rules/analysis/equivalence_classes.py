@@ -62,8 +62,8 @@ class FromScope:
     def path(self, number: int) -> tuple[str, ...]:
         """Return the name that distinguishes a relation's columns from all others.  Raises ``Refused``."""
         own = [s for s, n in zip(self.all.sources, self.all.items, strict=True) if n == number]
-        names = [source.keys for source in self.all.sources]
-        if len(own) != 1 or not own[0].names or names.count(own[0].keys) > 1:
+        names = [source.folded_names for source in self.all.sources]
+        if len(own) != 1 or not own[0].names or names.count(own[0].folded_names) > 1:
             raise Refused("one of its relations has no name of its own")
         return own[0].names
 

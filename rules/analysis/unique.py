@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import Scope
+from dovetail.planner.bind.select_list import SelectList
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.expr.calls import GENERATORS, unknown, volatile
@@ -32,7 +33,6 @@ from dovetail.rules.context import Context
 from dovetail.rules.query.catalog_views import query_of_view
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, read_block
-from dovetail.rules.query.select_list import SelectList
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
 
@@ -82,9 +82,11 @@ class _Keys:
         declared = () if self.nulls else self.ctx.catalog.keys(scan.name)
         if not self.nulls and (why := self.ctx.catalog.expired_key_reason(scan.name)):
             self.ctx.decline(why)
-        found = frozenset(self.folded(key.columns) for key in declared if key.enforced or trusted) | self.view(scan)
+        found = frozenset(
+            frozenset(self.names.folded(key.columns)) for key in declared if key.enforced or trusted
+        ) | self.view(scan)
         columns = self.names.sources(Scan(scan.name, scan.text, None))[0].columns
-        return _renamed(found, [self.names.fold(c.name) for c in columns or ()], self.fold_all(scan.renames))
+        return self._renamed(found, (c.name for c in columns or ()), scan.renames)
 
     def view(self, scan: Scan) -> Unique:
         """Return the keys of a view's query, by the names of the view's columns."""
@@ -96,7 +98,7 @@ class _Keys:
         except Unsupported:
             return _NONE
         found = _Keys(self.ctx, names, self.nulls, self.views | {scan.name}).query(query)
-        return _renamed(found, self.fold_all(view.columns), self.fold_all(c.name for c in shown))
+        return self._renamed(found, view.columns, (c.name for c in shown))
 
     def query(self, query: Node) -> Unique:
         """Return the keys of a query, by the names of its output columns."""
@@ -134,7 +136,7 @@ class _Keys:
 
     def every(self, query: Logical) -> Unique:
         """Return all columns of a duplicate-free query as its key, if their names are unique."""
-        names = self.fold_all(c.name for c in self.names.columns(query) or ())
+        names = self.names.folded(c.name for c in self.names.columns(query) or ())
         return frozenset((frozenset(names),)) if names and all(names) and len(set(names)) == len(names) else _NONE
 
     def grouped(self, block: QueryBlock, shown: SelectList) -> Unique:
@@ -143,26 +145,24 @@ class _Keys:
         if any(key.plans or volatile(key.tree) for key in keys):
             return _NONE
         names = [shown.name_of(key.tree) for key in keys]
-        return frozenset((self.folded(n for n in names if n is not None),)) if None not in names else _NONE
+        return (
+            frozenset((frozenset(self.names.folded(n for n in names if n is not None)),))
+            if None not in names
+            else _NONE
+        )
 
     def renamed(self, found: Unique, query: Logical, renames: tuple[str, ...], before: tuple[str, ...] = ()) -> Unique:
         if not renames or not found:
             return found
         columns = self.names.columns(query)
         old = before or tuple(c.name for c in columns or ())
-        return _renamed(found, self.fold_all(old), self.fold_all(renames))
+        return self._renamed(found, old, renames)
 
-    def fold_all(self, names: Iterable[str]) -> list[str]:
-        return [self.names.fold(n) for n in names]
-
-    def folded(self, names: Iterable[str]) -> frozenset[str]:
-        return frozenset(map(self.names.fold, names))
-
-
-def _renamed(found: Unique, old: list[str], new: list[str]) -> Unique:
-    if not new or old == new:
-        return found
-    if len(old) != len(new) or len(set(old)) < len(old):
-        return _NONE
-    to = dict(zip(old, new, strict=True))
-    return frozenset(frozenset(to[c] for c in key) for key in found if key <= to.keys())
+    def _renamed(self, found: Unique, before: Iterable[str], after: Iterable[str]) -> Unique:
+        old, new = self.names.folded(before), self.names.folded(after)
+        if not new or old == new:
+            return found
+        if len(old) != len(new) or len(set(old)) < len(old):
+            return _NONE
+        to = dict(zip(old, new, strict=True))
+        return frozenset(frozenset(to[c] for c in key) for key in found if key <= to.keys())

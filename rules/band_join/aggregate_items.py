@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dovetail.planner.band.linear import Side
+from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.logical import BandJoin, Sort
@@ -15,7 +16,6 @@ from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock
-from dovetail.rules.query.select_list import items_named
 
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In)

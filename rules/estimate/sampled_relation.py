@@ -124,13 +124,13 @@ def _hashed(source: Source, query: Logical, ctx: Context) -> tuple[str, ...]:
         for part in column_ref(column).parts
     }
     columns = {
-        c.name: key
-        for key, same in source.by_key.items()
+        c.name: name
+        for name, same in source.columns_by_name.items()
         for c in same
         if c.type is None or not _UNHASHED.search(c.type.text)
     }
     if not columns:
         raise Refused(f"{'.'.join(source.names)} has no columns whose values can be hashed")
-    first = [name for name, key in columns.items() if key in named]
+    first = [name for name, folded in columns.items() if folded in named]
     more = [name for name in columns if name not in first]
     return (*first, *more[: max(0, _FEWEST - len(first))])

@@ -85,7 +85,7 @@ def _with_merged(
         if not _is_star(scalar) and (scalar.plans or "*" in mentioned(scalar.text) or _reads(scalar, merged, ctx)):
             raise Refused(f"{scalar.shown} may read a column that USING merges; write ON", scalar.place)
     (source,) = ctx.names.sources(join.left)
-    first = [c for name in names for c in source.by_key.get(name, ())]
+    first = [c for name in names for c in source.columns_by_name.get(name, ())]
     rest = [c for c in shown.columns if fold(c.name) not in names]
     kept = tuple(c for c in other.columns if fold(c.name) not in names)
     return (ShownRelation(shown.name, (*first, *rest)),), (ShownRelation(other.name, kept),)

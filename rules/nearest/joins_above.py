@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.functions import VOLATILE
@@ -16,7 +17,7 @@ from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import readers_of_join
-from dovetail.rules.query.correlation import leans_on_left, words_of
+from dovetail.rules.query.correlation import leans_on_left
 from dovetail.rules.query.decorrelation import check_deterministic, outer_relations
 from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock
@@ -107,7 +108,8 @@ class BottomJoin:
         names = self.ctx.names
         sources = [names.sources(self.join)[number] for number in self._right()]
         words = words_of(text, names)
-        if "*" in words or any(not words.isdisjoint((*source.keys, *source.by_key)) for source in sources):
+        own = {name for source in sources for name in (*source.folded_names, *source.columns_by_name)}
+        if "*" in words or not words.isdisjoint(own):
             raise _read_by(text.shown, text.place)
         if not called(text.text).isdisjoint(VOLATILE):
             raise Refused(f"{text.shown} is not deterministic", text.place)

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.bind.scope import BoundColumn, Scope
+from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
@@ -28,7 +29,6 @@ from dovetail.rules.nearest.pairs import Pairs, Wanted
 from dovetail.rules.query.decorrelation import check_inner
 from dovetail.rules.query.from_items import bare
 from dovetail.rules.query.query_block import QueryBlock, read_block
-from dovetail.rules.query.select_list import items_named
 
 
 @dataclass(frozen=True)

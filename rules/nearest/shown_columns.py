@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from dovetail.planner.bind.names import Source
 from dovetail.planner.bind.scope import Scope
+from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, quote
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Nested, Opaque, expressions
 from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import words_of
 from dovetail.rules.query.from_items import bare
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -30,7 +30,7 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     sources = (*sides[0], *sides[1])
     for source in sources:
         _check(source)
-    if len({source.key for source in sources}) < len(sources):
+    if len({source.folded_name for source in sources}) < len(sources):
         raise Refused("two relations have one name")
     merging = (node for node in join.walk() if isinstance(node, Join) and (node.using or node.natural))
     if (merges := next(merging, None)) is not None:
@@ -42,8 +42,8 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
             source.names[0],
             tuple(
                 replace(c, nullable=joined or c.nullable)
-                for key, (c,) in source.by_key.items()
-                if used & _references(n, key)
+                for name, (c,) in source.columns_by_name.items()
+                if used & _references(n, name)
             ),
         )
         for n, source in enumerate(sources)

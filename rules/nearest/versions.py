@@ -149,8 +149,8 @@ def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:
     return _Lead(partition, time, has_end or lead.args.get("default") is not None)
 
 
-def _column(source: Source, key: str) -> exp.Expression:
-    return Scalar(source.reference(source.by_key[key][0].name)).tree
+def _column(source: Source, folded: str) -> exp.Expression:
+    return Scalar(source.reference(source.columns_by_name[folded][0].name)).tree
 
 
 def _is_key(conjunct: Scalar, versions: Versions, pairs: Pairs) -> bool:

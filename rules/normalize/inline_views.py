@@ -55,11 +55,10 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
 
 def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[Names, Names]:
     """The tables of a view that the statement reads too, by their full names, as the statement names them."""
-    fold = ctx.names.fold
     tables = {qualify_table(n, view, ctx).name for n in tables_of(query)}
-    alike, taken = {fold(table[-1]) for table in tables}, {fold(d.name) for d in ctx.definitions.values()}
-    names = [n for n in sorted(ctx.scanned) if n != scan.name and fold(n[-1]) in alike]
-    known = {ctx.catalog.identity(n): n for n in names if len(n) > 1 or fold(n[0]) not in taken}
+    alike = ctx.names.folded(table[-1] for table in tables)
+    names = [n for n in sorted(ctx.scanned) if n != scan.name and ctx.names.fold(n[-1]) in alike]
+    known = {ctx.catalog.identity(n): n for n in names if not ctx.names.defines(n)}
     if not known:
         return {}
     return {table: known[own] for table in tables if (own := ctx.catalog.identity(table)) in known}

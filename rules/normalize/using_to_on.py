@@ -82,11 +82,13 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     tree = _on(block.tree, names)  # the kind of a join is the first reason
     scope = from_columns(names, block.tree)
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
-    relations = {source.key for source in scope.sources if source.names}
-    pairs = [pair for source in scope.sources for pair in source.by_key.items()]
-    with_fields = {key for key, columns in pairs if any(_has_fields(column.type) for column in columns)}
+    relations = {source.folded_name for source in scope.sources if source.names}
+    pairs = [pair for source in scope.sources for pair in source.columns_by_name.items()]
+    with_fields = {name for name, columns in pairs if any(_has_fields(column.type) for column in columns)}
     for relation in (scope.sources[column.source] for column in scope.hidden):
-        if relation.key in with_fields:  # a field of the column to Spark, but a column of the relation behind ON
+        if (
+            relation.folded_name in with_fields
+        ):  # a field of the column to Spark, but a column of the relation behind ON
             raise Refused(
                 f"{quote(relation.names[-1])} is the name of a relation and of a column; give it another alias"
             )

@@ -42,4 +42,4 @@ def qualify_table(scan: Scan, view: View, ctx: Context) -> Scan:
 
 def is_temporary(scan: Scan, view: View, ctx: Context) -> bool:
     """Whether a table of a view's text is a temporary view, which has no database."""
-    return tuple(map(ctx.names.fold, scan.name)) in {tuple(map(ctx.names.fold, name)) for name in view.temporary}
+    return ctx.names.folded(scan.name) in map(ctx.names.folded, view.temporary)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
 from dovetail.planner.tree import Node
 from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import words_of
 
 _HIDDEN = "_metadata"
 
@@ -28,8 +28,8 @@ def check_values(relations: Iterable[Logical], block: Node, ctx: Context) -> Non
         for source in ctx.names.sources(relation):
             if _HIDDEN in words and _HIDDEN not in {c.name for c in source.columns or ()}:
                 raise Refused(f"a subquery does not return {_HIDDEN}")
-            for key, columns in source.by_key.items():
-                if key in words or "*" in words:
+            for name, columns in source.columns_by_name.items():
+                if name in words or "*" in words:
                     for column in columns:
                         check_value(column)
 

@@ -3,23 +3,20 @@
 from collections.abc import Iterator
 
 from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.expr.tokens import mentioned
 from dovetail.planner.logical import (
     Derived,
-    Join,
     OneRow,
     Opaque,
     Project,
     Relation,
-    Verbatim,
     expressions,
     nodes_of_from,
 )
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
-from dovetail.rules.query.select_list import items_named
 
 
 def correlated(query: Node, names: Resolver) -> bool:
@@ -36,19 +33,6 @@ def check_not_correlated(ctx: Context) -> None:
     """Raise ``Refused`` where that is so."""
     if is_in_correlated_subquery(ctx):
         raise Refused("it is in a correlated subquery")
-
-
-def words_of(part: Node | Scalar, names: Resolver, *, but: Node | None = None) -> set[str]:
-    """All words of a part of a query, folded: the columns it names are among them, and ``*`` for all.
-
-    ``but`` is a part of it that is left out.
-    """
-    if part == but:
-        return set()
-    below: tuple[Node | Scalar, ...] = part.plans if isinstance(part, Scalar) else (*part.children, *expressions(part))
-    found = mentioned(part.text) if isinstance(part, Scalar | Verbatim) else frozenset()
-    merged = part.using if isinstance(part, Join) else ()
-    return {*map(names.fold, (*found, *merged))}.union(*(words_of(one, names, but=but) for one in below))
 
 
 def leans_on_left(relation: Node) -> bool:

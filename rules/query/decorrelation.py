@@ -9,6 +9,7 @@ from sqlglot import exp
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import Scope
+from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, columns_in, is_star, sql
 from dovetail.planner.expr.aggregate_calls import has_aggregate
@@ -19,7 +20,6 @@ from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import correlated, leans_on_left
 from dovetail.rules.query.query_block import read_block
-from dovetail.rules.query.select_list import items_named
 
 
 def more_than_a_block(node: Logical) -> str:

@@ -16,10 +16,10 @@ def definition_of(relation: Logical, ctx: Context) -> Logical | None:
 
 def _means_the_same(query: Logical, ctx: Context) -> bool:
     """Whether a definition reads the same tables in any place: no later WITH redefines the name of one of them."""
-    names = [ctx.names.fold(definition.name) for definition in ctx.definitions.values()]
     for node in query.walk():
         if isinstance(node, Opaque | Verbatim):
             return False
-        if isinstance(node, Scan) and not node.cte and ctx.names.fold(node.name[-1]) in names:
+        if isinstance(node, Scan) and not node.cte and ctx.names.defines(node.name[-1:]):
             return False
+    names = ctx.names.folded(definition.name for definition in ctx.definitions.values())
     return len(set(names)) == len(names)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import Scope
+from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.rules.query.query_block import QueryBlock
-from dovetail.rules.query.select_list import items_named
 
 
 def grouping_expressions(block: QueryBlock, scope: Scope) -> tuple[Scalar, ...]:

@@ -33,7 +33,7 @@ def _expand(item: Scalar, scope: FromColumns, names: Resolver) -> tuple[Scalar, 
         if not relation.names:
             raise Refused(f"{item.shown} shows a column of a relation without a name; give it an alias", item.place)
         found.append(Scalar(relation.reference(column.name), (), item.place))
-    taken = Counter(source.key for source in scope.sources if source.names)
+    taken = Counter(source.folded_name for source in scope.sources if source.names)
     if any(count > 1 for count in taken.values()):
         raise Refused(f"two relations of {item.shown} have one name; give one of them an alias", item.place)
     return tuple(found)

@@ -70,9 +70,8 @@ def _check_place(query: Node, view: View, ctx: Context) -> None:
         raise Refused("the new view would keep the present definition of the old one")
     if setting := ctx.catalog.changed_setting(view):
         raise Refused(f"{setting} has changed since the view was made")
-    taken = {ctx.names.fold(d.name) for d in ctx.definitions.values()}
     for table in tables_of(query):
-        if len(table.name) == 1 and is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
+        if ctx.names.defines(table.name) and is_temporary(table, view, ctx):
             raise Refused(f"{table.text} is a temporary view inside it, and a CTE of this statement")
 
 

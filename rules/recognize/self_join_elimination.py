@@ -52,7 +52,7 @@ def _reads_twice(from_items: FromItems, ctx: Context) -> bool:
     """Whether two relations read a table of one name; looks nothing up."""
     seen: set[str] = set()
     for item in from_items.found:
-        own = {ctx.names.fold(scan.name[-1]) for scan in scans(item.relation, ctx.definitions)}
+        own = set(ctx.names.folded(scan.name[-1] for scan in scans(item.relation, ctx.definitions)))
         if own & seen:
             return True
         seen |= own

@@ -22,6 +22,7 @@ from typing import Any
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import Scope
+from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import UnknownName, Unsupported
 from dovetail.planner.expr import Scalar, columns_in, quote, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
@@ -36,7 +37,6 @@ from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import can_raise
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import where
-from dovetail.rules.query.select_list import items_named
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
 JOINED = "__dt_joined"

@@ -35,7 +35,7 @@ class StoredRelation:
     def __init__(self, stored: Sequence[_Column], scope: Scope, clauses: Sequence[Logical]):
         self.stored, self.scope, self.names = stored, scope, scope.names
         names = scope.names
-        times = Counter(key for source in scope.sources for key, columns in source.by_key.items() for _ in columns)
+        times = Counter(source.fold(c.name) for source in scope.sources for c in source.columns or ())
         taken = {column for column in stored if times[names.fold(column[1])] > 1}
         self.shown = {column: f"__dt_c{n}" if column in taken else column[1] for n, column in enumerate(stored)}
         for column in self._shadowed_columns(clauses):

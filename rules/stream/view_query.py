@@ -181,7 +181,7 @@ class _Columns:
         sources = scope.sources
         self.change = changes[0].change if changes else ""
         self.needed: set[tuple[int, str]] = set()
-        self.aliases = [s.keys[0] for s in sources if s.names]
+        self.aliases = [s.folded_names[0] for s in sources if s.names]
         if len(self.aliases) < len(sources):
             raise Refused("one of its relations has no name that Dovetail can read, as a PIVOT has none")
         if len(set(self.aliases)) < len(sources):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Refused, ShowsAddedColumn, Unsupported
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.logical import Derived, Join, Logical, OneRow, Project
@@ -25,7 +26,7 @@ from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.analysis.speculation import check_order, check_speculation
 from dovetail.rules.context import Context
 from dovetail.rules.query.char_columns import check_aliases, check_values
-from dovetail.rules.query.correlation import leans_on_left, words_of
+from dovetail.rules.query.correlation import leans_on_left
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.inner_joins import InnerJoins
 from dovetail.rules.query.query_block import where
