@@ -97,6 +97,7 @@ class Resolver:
 
     def __init__(self, catalog: Catalog, definitions: Mapping[str, Cte]):
         self.catalog = catalog
+        self._fold = catalog.settings.fold
         self.definitions = dict(definitions)  # types are found later, when the statement may have others
         self._tables: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
         self._queries: dict[Node, tuple[Column, ...] | None] = {}
@@ -104,11 +105,11 @@ class Resolver:
 
     def fold(self, name: str) -> str:
         """The form of a name in which two names are compared."""
-        return self.catalog.settings.fold(name)
+        return self._fold(name)
 
     def folded(self, names: Iterable[str]) -> tuple[str, ...]:
         """Several names in that form."""
-        return tuple(map(self.fold, names))
+        return tuple(map(self._fold, names))
 
     def defines(self, table: tuple[str, ...]) -> bool:
         """Whether a WITH of the statement defines the name of a table, wherever in the statement."""
@@ -122,8 +123,10 @@ class Resolver:
 
     def _certain(self, source: Source) -> Source:
         """A relation; as one that is not known where a column of it has the name of what is read as a function."""
+        if source.fold is self._fold:
+            return source  # one of a relation below
         odd = any(c.name.lower() in FUNCTIONS_WITHOUT_BRACKETS for c in source.columns or ())
-        return Source(source.names, None if odd else source.columns, source.qualified_only, self.fold)
+        return Source(source.names, None if odd else source.columns, source.qualified_only, self._fold)
 
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
         if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
