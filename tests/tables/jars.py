@@ -12,6 +12,8 @@ DELTA_JAR = "io.delta:delta-spark_4.1_2.13:4.3.1"
 ICEBERG_JAR = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 KAFKA_SPARK = "4.2.1"
 KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+AVRO = "org.apache.spark:spark-avro_2.13:4.2.0"
+KAFKA_SOURCE_FOR_DELTA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"
 KAFKA_BROKER = "org.apache.kafka:kafka_2.13:4.3.1"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

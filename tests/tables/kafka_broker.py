@@ -20,6 +20,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+log.cleaner.backoff.ms=200
 """
 _CLUSTER = "ZG92ZXRhaWwtdGVzdHMtMQ"
 

@@ -1,7 +1,8 @@
 """Real tables of Delta Lake and Iceberg, and real Kafka, on the newest PySpark that their jars are made for.
 
 ``python tests/tables/run.py features goldens 1/4`` tries what is a format's own, and runs a quarter of the golden
-cases over its tables; ``kafka`` joins of topics.  Maven fetches the jars; what it cannot fetch is skipped, with a
+cases over its tables; ``kafka`` joins of topics; ``kills`` one into Delta Lake whose driver is killed ten times, or
+``DOVETAIL_KILLS`` times.  Maven fetches the jars; what it cannot fetch is skipped, with a
 sentence that says so.  Exit code 1: rows or plans differ.
 """
 
@@ -19,7 +20,19 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from format_sessions import DELTA, FORMATS, ICEBERG, PARQUET
-from jars import DELTA_JAR, ICEBERG_JAR, KAFKA_BROKER, KAFKA_SOURCE, KAFKA_SPARK, ROOT, SPARK, Missing, fetch
+from jars import (
+    AVRO,
+    DELTA_JAR,
+    ICEBERG_JAR,
+    KAFKA_BROKER,
+    KAFKA_SOURCE,
+    KAFKA_SOURCE_FOR_DELTA,
+    KAFKA_SPARK,
+    ROOT,
+    SPARK,
+    Missing,
+    fetch,
+)
 from known import KNOWN, NOT_EQUAL
 from versions import environment
 
@@ -37,6 +50,8 @@ def main(words: list[str]) -> int:
         wrong += goldens(next((word for word in words if "/" in word), "1/1"))
     if "kafka" in words:
         wrong += table("Kafka", {f"PySpark {KAFKA_SPARK}": kafka()})
+    if "kills" in words:
+        wrong += table("Kafka into Delta Lake", {f"PySpark {SPARK}": kills()})
     return int(wrong > 0)
 
 
@@ -102,10 +117,22 @@ def kafka() -> list[dict[str, Any]]:
     """Run joins of topics on a broker of its own."""
     python = environment(KAFKA_SPARK)
     try:
-        spark, broker = fetch(KAFKA_SOURCE, python), fetch(KAFKA_BROKER)
+        spark, broker = [*fetch(KAFKA_SOURCE, python), *fetch(AVRO, python)], fetch(KAFKA_BROKER)
     except Missing as missing:
         return [{"group": "kafka", "what": SKIPPED, "seen": str(missing)}]
     return run(python, "kafka_main.py", ",".join(map(str, spark)), ",".join(map(str, broker)))
+
+
+def kills() -> list[dict[str, Any]]:
+    """Run a join of topics into a table of Delta Lake, whose driver is killed again and again."""
+    python = environment(SPARK)
+    try:
+        spark = [*fetch(DELTA_JAR, python), *fetch(KAFKA_SOURCE_FOR_DELTA, python)]
+        broker = fetch(KAFKA_BROKER)
+    except Missing as missing:
+        return [{"group": "kills", "what": SKIPPED, "seen": str(missing)}]
+    jars = (",".join(map(str, spark)), ",".join(map(str, broker)))
+    return run(python, "kafka_kills_main.py", *jars, os.environ.get("DOVETAIL_KILLS", "10"))
 
 
 def run_on_tables(form: str, program: str, *arguments: str) -> list[dict[str, Any]]:
@@ -126,7 +153,7 @@ def run(python: Path, program: str, *arguments: str) -> list[dict[str, Any]]:
     with subprocess.Popen(
         command, cwd=python.parent, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        output, errors = process.communicate(timeout=3600)
+        output, errors = process.communicate(timeout=7200)
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     if process.returncode:
         ended = " ".join(errors.splitlines()[-1:]) or "nothing printed"
