@@ -127,7 +127,7 @@ class Context:
         columns = (c.name.lower() for name in self.scanned for c in self.catalog.columns(name) or ())
         return self.words | frozenset(name for name in columns if name.startswith(PREFIX))
 
-    def type_of(self, expression: str, relation: Logical) -> SqlType | None:
+    def spark_type(self, expression: str, relation: Logical) -> SqlType | None:
         """The type of an expression over the columns of ``relation``, from the catalog."""
         try:
             typed = self._typed(relation, expression)

@@ -1,8 +1,13 @@
 """The interface of rules, and the decorator that defines one.
 
-    @rule(Join)
+    @rule(Join, streams="one")
     def band_join(join, ctx):
         \"\"\"One sentence, which the trace prints.\"\"\"
+        if not any(map(looks_like_band, join.condition)):
+            return None  # another shape
+        if is_in_correlated_subquery(ctx):
+            return ctx.decline("it is in a correlated subquery", join.place)
+        return BandJoin(…)
 
 A rule gets one node and returns a new node; None if the node has another shape; or ``ctx.decline(reason)`` if the shape
 fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the rule driver does
@@ -18,7 +23,19 @@ The order in which the driver applies the rules of a batch:
   logical (one of several alternatives), it is lowered in turn by all rules of the batch; if it is physical, its inputs
   are lowered next.
 
-A rule does not run on statements that read a stream unless it allows them: ``@rule(Join, streams="one")``.
+A rule does not run on statements that read a stream unless it allows them: ``@rule(Join, streams="one")``, as a rule
+does that only rewrites a condition.
+
+What rules read and write:
+
+- a comparison by ``compared`` (``planner/conditions/compared.py``); sides, types and equal spellings of expressions by
+  ``condition_scope(join, ctx)``, which raises ``Refused`` for a name that cannot be resolved.  A function that
+  ``planner/expr/calls.py`` does not name is ``exp.Anonymous``, whose ``name`` is as written;
+- a conjunct that another one of the same meaning replaces remembers what the user wrote, which is what is printed:
+  ``Scalar(text, (), conjunct.place, conjunct.whole or Whole(conjunct, 1))``.  Conditions of WHERE reach the joins below
+  by ``push_filters``;
+- a rule on ``Join`` leaves alone USING and NATURAL (``join.using``, ``join.natural``), a LATERAL side
+  (``references_left``) and correlated subqueries (``is_in_correlated_subquery``).
 """
 
 from __future__ import annotations
@@ -36,7 +53,7 @@ Streams = Literal["none", "one", "any"]
 
 @dataclass(frozen=True)
 class Rule:
-    """A named change of a plan: ``why`` is the first sentence of its docstring.
+    """A named change of a plan: ``why`` is the first paragraph of its docstring, which traces print as it stands.
 
     ``streams``: the number of streams that a statement may read for this rule to run on it.  ``none``: no stream, only
     tables.  ``one``: at most one stream, next to tables; the rule's operators process each row without state between

@@ -23,7 +23,7 @@ from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar
 from dovetail.planner.types.schema import SqlType, sql_type
 from dovetail.planner.types.try_expressions import can_raise
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 from pieces import Failure, Tally, repeated, rows_of, said
 from rule_places import VIEW, Place, compared, fits, query, query_of_many, topped
 from spark_calls import LABELS, Call, make_tables
@@ -68,7 +68,7 @@ class Bunches:
         if call.name not in self._natures:
             try:
                 tree = Scalar(call.over("")).tree
-                raises = can_raise(tree, lambda t: type_of(t, self._type), ansi=self._ansi)
+                raises = can_raise(tree, lambda t: infer_type(t, self._type), ansi=self._ansi)
                 self._natures[call.name] = "raises" if raises else "has a value"
             except Unsupported:
                 self._natures[call.name] = "is not read"

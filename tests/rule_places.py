@@ -43,7 +43,8 @@ _COMPUTED = re.compile(r"(?:(?<=AS )|(?<=[.:])|^)[efm]\b")  # what one query com
 class Place:
     """A query with a hole for calls.
 
-    ``needs``: what has to be true of them (any, line, number, aggregate); ``rule``: who writes it another way.
+    ``needs``: what has to be true of them (any; equal: comparable; line: a type with a step; number: a line
+    that is no time; aggregate); ``rule``: who writes it another way.
     """
 
     name: str

@@ -30,7 +30,7 @@ from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, 
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.schema import INTEGRAL
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 # What Spark casts a text to that is compared with a value of these types.
 _TEXT_AS = {
@@ -127,7 +127,7 @@ class BoundReader:
         """
         found = []
         for part in ("this", "expression"):
-            types = {type_of(one.comparison.args[part], self.scope.type_of) for one in implied}
+            types = {infer_type(one.comparison.args[part], self.scope.type_of) for one in implied}
             if len(types) > 1 and not all(type_ and type_.integral for type_ in types):
                 raise Refused("it compares values of different types by greatest() or least(); cast them to one type")
         for one in implied:
@@ -219,7 +219,7 @@ def _with_one_type(
     """Cast a text that is compared with a number or a time, as Spark does under ANSI."""
     if not scope.ansi or {scope.side(small), scope.side(large)} != {"left", "right"}:
         return small, large
-    types = type_of(small, scope.type_of), type_of(large, scope.type_of)
+    types = infer_type(small, scope.type_of), infer_type(large, scope.type_of)
     wanted = tuple(
         _TEXT_AS.get(other.name) if own and own.text == "string" and other else None
         for own, other in (types, types[::-1])

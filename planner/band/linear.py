@@ -29,7 +29,7 @@ from dovetail.planner.expr.calls import volatile
 from dovetail.planner.expr.precedence import holds_together
 from dovetail.planner.types.schema import SqlType, sql_type
 from dovetail.planner.types.try_expressions import UnsafeSpeculation, can_raise, try_form
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 Side = Literal["left", "right"]
 UNKNOWN = SqlType("unknown")
@@ -174,7 +174,7 @@ class Sum:
         if isinstance(tree, exp.TsOrDsAdd | exp.DateSub):
             return True
         try:
-            types = [type_of(e, self.scope.type_of) for e in days]
+            types = [infer_type(e, self.scope.type_of) for e in days]
         except Refused:  # its leaves have the reason
             return False
         return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
@@ -189,7 +189,7 @@ class Sum:
 
     def _add_date(self, tree: exp.Expression, sign: int) -> None:
         """The date that Spark makes of an argument where it needs one."""
-        found = type_of(tree, self.scope.type_of)
+        found = infer_type(tree, self.scope.type_of)
         if found is None or not found.temporal:
             raise Refused(f"{sql(tree)} is no date; Spark would cast it")
         self.add(tree if found.name == "date" else exp.cast(tree.copy(), "date"), sign)
@@ -204,7 +204,7 @@ class Sum:
             return
         if each.spread:
             raise Refused(f"{sql(tree)} adds months, of which every row has its own number")
-        found = type_of(count, self.scope.type_of)
+        found = infer_type(count, self.scope.type_of)
         if found is None or not found.numeric:
             raise Refused(f"the type of {sql(count)} is not known")
         tried = sql(speculative(count, self.scope))
@@ -223,7 +223,7 @@ class Sum:
             raise Refused("it counts differences of times in several units")
         self._unit = each.micros
         for part, way in ((tree.this, sign), (tree.expression, -sign)):
-            found = type_of(part, self.scope.type_of)
+            found = infer_type(part, self.scope.type_of)
             if found is None or found.name not in ("date", "timestamp"):
                 raise Refused(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
             self.add(part, way)
@@ -251,7 +251,7 @@ def leaf_of(tree: exp.Expression, scope: ConditionScope) -> Leaf:
         return Leaf(sql(tree), UNKNOWN, key)
     tried = speculative(tree, scope)
     text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
-    type_ = type_of(tree, scope.type_of) or UNKNOWN
+    type_ = infer_type(tree, scope.type_of) or UNKNOWN
     return Leaf(text, type_, key, sql(tree) if volatile(tree) else "")
 
 

@@ -42,12 +42,14 @@ from dovetail.planner.logical.placeholder import placeholder
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up, unwrap
 from dovetail.planner.types.schema import Column, Deferred, SqlType
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 
 @dataclass(frozen=True)
 class Source:
-    """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known).
+    """A relation in FROM: its names from the outermost in, the last of which qualifies columns, and its columns.
+
+    None for columns that are not known.
 
     A *folded* name has the form in which names are compared, which ``fold`` returns.
     ``qualified_only``: the folded names of columns that USING or NATURAL merged into others: they need a qualifier.
@@ -303,7 +305,7 @@ class Resolver:
         return tuple((n, column) for n in numbers for column in sources[n].columns or ())
 
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
-        """Infer the type of an expression without Spark; None if that is impossible."""
+        """Infer the type of an expression without Spark; None if that is impossible, and for a computed interval."""
 
         def known(node: exp.Expr) -> SqlType | None:
             if is_reference(node):
@@ -314,7 +316,7 @@ class Resolver:
                 )
             return None
 
-        found = type_of(tree, known, ntz=self.catalog.settings.timestamp_ntz)  # type: ignore[arg-type]
+        found = infer_type(tree, known, ntz=self.catalog.settings.timestamp_ntz)  # type: ignore[arg-type]
         if found and found.name == "interval" and not is_reference(tree):
             return None  # only Spark knows from which field to which
         return found

@@ -31,7 +31,10 @@ class ColumnRef:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """A conjunct as written that a normal form split into ``parts``: it is printed if all of them are present."""
+    """A conjunct as written that rules replaced by ``parts`` conjuncts of the same meaning, or by one.
+
+    It is printed if all of them still stand side by side.
+    """
 
     written: Scalar
     parts: int

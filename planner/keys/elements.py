@@ -23,7 +23,7 @@ from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
 from dovetail.planner.types.schema import SqlType
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 
 def read_elements(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
@@ -152,7 +152,7 @@ def _one_of(tree: exp.In, scope: ConditionScope, *, chosen: bool = False) -> Sid
     other = {scope.side(item) for item in tree.expressions} - {None}
     if side not in ("left", "right") or other != {"right" if side == "left" else "left"}:
         return None
-    types = tuple(type_of(operand, scope.type_of) for operand in (tree.this, *tree.expressions))
+    types = tuple(infer_type(operand, scope.type_of) for operand in (tree.this, *tree.expressions))
     cast = common_cast(types, ansi=scope.ansi)
     odd = any(type_ and ("struct" in type_.text or (chosen and not type_.numeric)) for type_ in types)
     if odd and len(set(types[1:])) > 1:
@@ -170,7 +170,7 @@ def _contained(member: _Member, scope: ConditionScope) -> Sides | None:
         return None
     element = _element(member.array, scope)
     element = element and element.field(member.field)
-    cast = common_cast((element, type_of(member.value, scope.type_of)), ansi=scope.ansi)
+    cast = common_cast((element, infer_type(member.value, scope.type_of)), ansi=scope.ansi)
     one, text = key_value(member.value, cast, scope), key_value(member.array, "", scope)
     compared_part = ".".join((ELEMENT, *map(quote, member.field)))
     elements = KeySet(elements=f"map_keys({text})" if member.of_keys else text, element=cast_to(compared_part, cast))

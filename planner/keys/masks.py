@@ -27,7 +27,7 @@ from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.keys.key_set import ELEMENT, Branch, KeyScheme, KeySet, Sides
 from dovetail.planner.keys.operands import cast_to, key_value
 from dovetail.planner.keys.read_keys import equated, or_null
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 _MOST_COLUMNS = 3  # each doubles the keys of a row
 
@@ -73,7 +73,7 @@ def _read(conjunct: Scalar, scope: ConditionScope) -> _Column | None:
 
 def _key_sets(columns: list[_Column], scope: ConditionScope) -> Sides:
     casts = [
-        common_cast(tuple(type_of(operand, scope.type_of) for operand in column.operands), ansi=scope.ansi)
+        common_cast(tuple(infer_type(operand, scope.type_of) for operand in column.operands), ansi=scope.ansi)
         for column in columns
     ]
     left, right = (_key_set(columns, casts, side, scope) for side in ("left", "right"))

@@ -36,7 +36,7 @@ from dovetail.planner.keys.elements import call_of, counted, on_sides
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
 from dovetail.planner.keys.operands import key_value
 from dovetail.planner.keys.substrings import PATTERN_TIME, Substrings
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 _MOST_LENGTHS = 12
 _MOST_EMPTY = 0.5  # of the prefixes: each meets all rows of the other side
@@ -119,7 +119,7 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | Subst
         return None
     if cut is not None and scope.side(cut) != "both":
         return None  # an equality
-    types = [type_of(operand, scope.type_of) for operand in (text, prefix)]
+    types = [infer_type(operand, scope.type_of) for operand in (text, prefix)]
     if None in types:
         raise Refused("the type of an operand is not known")
     names = {without_length(type_).text for type_ in types if type_}

@@ -32,7 +32,7 @@ from dovetail.planner.keys.key_set import Branch, KeyScheme, KeySet, Leveled, Si
 from dovetail.planner.keys.operands import key_value
 from dovetail.planner.keys.prefixes import read_prefix, tests_prefix
 from dovetail.planner.types.schema import SqlType
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 _SPREAD = 32  # keys that stand for all values of a side
 _MOST_BRANCHES = 8
@@ -231,7 +231,7 @@ def _equality(tree: exp.Expression, scope: ConditionScope) -> Sides | None:
     sides = scope.compare_sides(found) if found and found.equal else None
     if sides is None:
         return None
-    types = tuple(type_of(operand, scope.type_of) for operand in sides.operands)
+    types = tuple(infer_type(operand, scope.type_of) for operand in sides.operands)
     cast = common_cast(types, ansi=scope.ansi)
     values = [key_value(operand, cast, scope) for operand in sides.operands]
     left, right = (KeySet((value,), (value,) if sides.sign == "=" else ()) for value in values)

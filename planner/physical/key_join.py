@@ -81,8 +81,8 @@ class Scheme(ABC):
 
     @property
     def never_raises(self) -> bool:
-        """Whether a row on which the conjuncts raise an error has no key."""
-        return True
+        """Whether a row on which a conjunct would raise an error has no key, so that it is never evaluated for it."""
+        return False
 
     @property
     @abstractmethod
@@ -133,6 +133,10 @@ class BandScheme(Scheme):
 
     unit: ClassVar[str] = "bins"
     band: Band
+
+    @property
+    def never_raises(self) -> bool:
+        return True
 
     @property
     def conjuncts(self) -> tuple[Scalar, ...]:

@@ -23,7 +23,7 @@ from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.literals import is_time_literal, literal_number, whole_number
 from dovetail.planner.types.ranges import fits, holds, remains
 from dovetail.planner.types.schema import TEMPORAL, SqlType, sql_type
-from dovetail.planner.types.typed import common, type_of
+from dovetail.planner.types.typed import common, infer_type
 
 TypeOf = Callable[[exp.Expression], SqlType | None]
 Original = Literal["join", "query"]
@@ -181,7 +181,7 @@ class _TryForm:
         )
 
     def _type(self, tree: exp.Expression) -> SqlType | None:
-        return type_of(tree, self.known)
+        return infer_type(tree, self.known)
 
     def _is(self, tree: exp.Expression, *names: str) -> bool:
         found = self._type(tree)
@@ -209,10 +209,10 @@ class _TryForm:
         source = self._type(tree.this)
         if source is None and not self.ansi:
             return self._as_written(tree)
-        wide = type_of(tree, self.known)
+        wide = infer_type(tree, self.known)
         if source and (holds(wide, source) or (source.integral and remains(tree.this, wide))):
             return copy
-        if self.ansi or (source and source.temporal and type_of(tree, self.known).temporal):  # type: ignore[union-attr]
+        if self.ansi or (source and source.temporal and infer_type(tree, self.known).temporal):  # type: ignore[union-attr]
             return exp.TryCast(this=copy.this, to=copy.args["to"], safe=True)
         return copy
 

@@ -38,7 +38,7 @@ _LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
 
 
-def type_of(
+def infer_type(
     tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None], *, ntz: bool | None = None
 ) -> SqlType | None:
     """Infer the type that Spark gives to an expression; None where it cannot be inferred.
@@ -47,7 +47,7 @@ def type_of(
     """
 
     def of(inner: exp.Expression) -> SqlType | None:
-        return type_of(inner, known, ntz=ntz)
+        return infer_type(inner, known, ntz=ntz)
 
     if isinstance(tree, exp.Paren | exp.Max | exp.Min):
         return of(tree.this)

@@ -26,7 +26,7 @@ from dovetail.planner.expr.subqueries import subqueries
 from dovetail.planner.logical import Cte, Derived, Join, LateralView, Logical, Nested, Project, Relation, Scan
 from dovetail.planner.tree import Node
 from dovetail.rules.analysis.single_row import has_one_row
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.from_items import bare, leaves
 from dovetail.rules.query.query_block import QueryBlock, read_block
 
@@ -135,7 +135,7 @@ class _Finder:
         on = tuple(c for c in _normal(item.condition) if not c.plans)
         for side in (item.left, item.right):
             yield from self._of_tree(side, (*conditions, *on))
-        if item.using or item.natural or leans_on_left(item.right):
+        if item.using or item.natural or references_left(item.right):
             return
         known = on if item.kind in ("semi", "anti") else (*on, *conditions)
         read = self._read(known, self._scope(item.left, item.right))  # ON of a semi join names both sides
@@ -231,7 +231,7 @@ class _Finder:
 
 def _is_reordered(join: Join) -> bool:
     """Whether Spark takes a join apart to order its relations; a LATERAL right side is computed for each left row."""
-    return join.kind in _INNER and not join.using and not join.natural and not leans_on_left(join.right)
+    return join.kind in _INNER and not join.using and not join.natural and not references_left(join.right)
 
 
 def _joins(conjunct: _Conjunct, joined: frozenset[int], number: int) -> bool:

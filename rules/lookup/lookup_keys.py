@@ -175,7 +175,7 @@ class _Reader:
 
     def _type_of(self, value: Scalar, tree: exp.Expression | None) -> SqlType | None:
         if tree is not None:
-            return self.ctx.names.type_of(tree, self.left) or self.ctx.type_of(value.text, self.join.left)
+            return self.ctx.names.type_of(tree, self.left) or self.ctx.spark_type(value.text, self.join.left)
         try:
             columns = self.ctx.catalog.schema(self.ctx.query(self.join.left, value.text))
         except Unsupported:

@@ -49,7 +49,7 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
 def _with_types(join: NearestJoin, ctx: Context) -> tuple[Nearest, SqlType | None]:
     """The nearest rows with the type of a difference of both times, and the type of a right row as a struct."""
     nearest = join.nearest
-    time = ctx.type_of(nearest.times[0], join.left) if nearest.difference == "number" else None
+    time = ctx.spark_type(nearest.times[0], join.left) if nearest.difference == "number" else None
     if time is not None and not time.integral:
         nearest = replace(nearest, time_type=time)
     if nearest.direction == "both" and (nearest.count > 1 or nearest.ties):
@@ -58,7 +58,7 @@ def _with_types(join: NearestJoin, ctx: Context) -> tuple[Nearest, SqlType | Non
         why = why or "lead(…, 2) IGNORE NULLS returns other rows"
         ctx.decline(f"{why} on {ctx.catalog.settings.engine.name}")
         return nearest, None
-    return nearest, ctx.type_of(right_row(nearest), join.right)
+    return nearest, ctx.spark_type(right_row(nearest), join.right)
 
 
 @rule(NearestTies)

@@ -14,7 +14,7 @@ from dovetail.planner.logical.joins import EqualKey
 from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs
-from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
+from dovetail.rules.query.correlation import check_not_correlated, references_left
 
 
 def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
@@ -24,7 +24,7 @@ def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
     """
     if join.kind not in ("semi", "anti") or join.using or join.natural or not any(map(looks_like_band, join.condition)):
         return None
-    if leans_on_left(join.right):
+    if references_left(join.right):
         raise Refused("the right side is LATERAL and is computed for each left row")
     check_not_correlated(ctx)
     extreme = _Condition(join, ctx).read()

@@ -17,7 +17,7 @@ from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import readers_of_join
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import check_deterministic, outer_relations
 from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock
@@ -94,7 +94,7 @@ class BottomJoin:
         elif isinstance(join.right, Derived) and join.right.lateral:
             if not outer_relations(join.right.query, ctx.scope(join.left), ctx).isdisjoint(right):
                 raise _read_by("LATERAL", join.place)
-        elif leans_on_left(join.right):
+        elif references_left(join.right):
             raise _read_by("LATERAL in parentheses", join.place)
         scope = ctx.scope(join.left, join.right)
         both = replace(join, kind="cross", condition=())

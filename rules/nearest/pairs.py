@@ -26,7 +26,7 @@ from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import shown_relations
 from dovetail.rules.query.condition_scope import condition_scope
-from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
+from dovetail.rules.query.correlation import check_not_correlated, references_left
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -147,7 +147,7 @@ class Pairs:
         Raises ``Refused`` where the pairs are not of this kind.
         """
         check_not_correlated(self.ctx)
-        if leans_on_left(self.join.right):
+        if references_left(self.join.right):
             raise Refused("the right side is LATERAL and is computed for each left row")
         left_time, strict = self.left_time(wanted)
         found = _Conditions([], [], ([], []))

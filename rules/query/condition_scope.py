@@ -35,7 +35,7 @@ def condition_scope(join: Join | BandJoin, ctx: Context, whole: Logical | None =
         return replace(around, items=(*scope.items, *(0,) * further)).bind(tree).side
 
     def type_of(tree: exp.Expression) -> SqlType | None:
-        return scope.bind(tree).type or ctx.type_of(sql(tree), both)
+        return scope.bind(tree).type or ctx.spark_type(sql(tree), both)
 
     settings = ctx.catalog.settings
     return ConditionScope(

@@ -35,7 +35,7 @@ def check_not_correlated(ctx: Context) -> None:
         raise Refused("it is in a correlated subquery")
 
 
-def leans_on_left(relation: Node) -> bool:
+def references_left(relation: Node) -> bool:
     """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
     return any(isinstance(node, Derived | Opaque) and node.lateral for node in nodes_of_from(relation))
 

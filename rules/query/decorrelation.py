@@ -18,7 +18,7 @@ from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, LateralView, Logical, Opaque, Project, Verbatim, nodes_of_from
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import correlated, leans_on_left
+from dovetail.rules.query.correlation import correlated, references_left
 from dovetail.rules.query.query_block import read_block
 
 
@@ -73,7 +73,7 @@ def check_deterministic(
 
 def check_inner(tree: Logical, names: Resolver) -> None:
     """Raise ``Refused`` unless the FROM tree of a subquery can be joined with the relations of the outer query."""
-    if leans_on_left(tree) or has_lateral_view(tree):
+    if references_left(tree) or has_lateral_view(tree):
         raise Refused("its FROM has a LATERAL item")
     if any(map(is_text, tree.walk())):
         raise Refused("its FROM holds something that Dovetail does not parse")

@@ -77,7 +77,7 @@ def _check_types(x: Scalar, y: Scalar, scope: Scope, both: Join, ctx: Context) -
     """Raise ``Refused`` unless ``=`` compares two values just as IN does: no cast, and no padding of CHAR."""
     found: list[SqlType] = []
     for one in (x, y):
-        type_ = scope.bind(one).type or ctx.type_of(one.text, both)
+        type_ = scope.bind(one).type or ctx.spark_type(one.text, both)
         if type_ is None:
             raise Refused(f"the type of {one.shown} is not known")
         found.append(type_)

@@ -8,7 +8,7 @@ from dovetail.planner.logical import BandJoin, Join, Logical
 from dovetail.rules.band_join.handmade_bins import handmade_bins
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
-from dovetail.rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from dovetail.rules.query.correlation import is_in_correlated_subquery, references_left
 from dovetail.rules.query.key_schemes import read_key_schemes
 from dovetail.rules.rule import rule
 
@@ -29,7 +29,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     if not candidates:
         return _report_other_joins(join, ctx)
     place = candidates[0].place
-    if leans_on_left(join.right):
+    if references_left(join.right):
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
     if is_in_correlated_subquery(ctx):
         return ctx.decline("it is in a correlated subquery", place, "correlated")
@@ -62,7 +62,7 @@ def _other_way(join: Join, refusals: tuple[Refused, ...], ctx: Context) -> str:
 
 def _report_other_joins(join: Join, ctx: Context) -> None:
     """Decline for a condition in which nothing is equal and nothing lies between two values."""
-    if leans_on_left(join.right) or not join.condition:
+    if references_left(join.right) or not join.condition:
         return
     if any(map(may_equal, join.condition)) or any(map(looks_like_keys, join.condition)):
         return

@@ -30,7 +30,7 @@ from dovetail.planner.logical.relations import subquery_as
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.kept_rows import kept_rows
-from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
+from dovetail.rules.query.correlation import check_not_correlated, references_left
 from dovetail.rules.query.decorrelation import (
     check_deterministic,
     check_inner,
@@ -253,7 +253,7 @@ class _Groups:
         """The relations whose columns a subquery reads: all, or the first ones where others are LATERAL."""
         tree, names = self.rows, self.ctx.names
         last = max((column.relation for column in columns), default=0)
-        if leans_on_left(tree):
+        if references_left(tree):
             while isinstance(tree, Join) and tree.kind in _KEEPS_LEFT and last < len(names.sources(tree.left)):
                 tree = tree.left
         return tree
@@ -262,7 +262,7 @@ class _Groups:
         """Raise ``Refused`` where a source cannot be read twice, or the subquery is no join with it."""
         check_not_correlated(self.ctx)
         check_inner(inner.tree, self.ctx.names)
-        if leans_on_left(source) or has_lateral_view(self.rows):
+        if references_left(source) or has_lateral_view(self.rows):
             raise Refused("it reads columns of a LATERAL item")
         if reason := self.ctx.nonrepeatable_reason(source):
             raise Refused(f"the rows around it would be read twice, and {reason}")

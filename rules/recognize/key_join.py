@@ -3,7 +3,7 @@
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Join, KeyedJoin, Logical
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from dovetail.rules.query.correlation import is_in_correlated_subquery, references_left
 from dovetail.rules.query.key_schemes import read_key_schemes
 from dovetail.rules.rule import rule
 
@@ -17,7 +17,7 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
     """
     if not any(map(looks_like_keys, join.condition)) or join.using or join.natural:
         return None
-    if leans_on_left(join.right) or is_in_correlated_subquery(ctx):
+    if references_left(join.right) or is_in_correlated_subquery(ctx):
         return None
     found, refused = read_key_schemes(join, ctx)
     for conjunct, no in refused:

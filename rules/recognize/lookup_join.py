@@ -7,7 +7,7 @@ from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.rules.context import Context
 from dovetail.rules.lookup.lookup_keys import read_condition
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.time_travel import is_now, is_processing_time
 from dovetail.rules.rule import rule
 
@@ -29,7 +29,7 @@ def lookup_join(join: Join, ctx: Context) -> Logical | None:
     place = scan.as_of.place if scan.as_of else None
     _check_kind(join, table, ctx)
     _check_time(join, scan, table, ctx)
-    if leans_on_left(join.left):
+    if references_left(join.left):
         ctx.fail(f"the left side of the lookup join with {table.name} is LATERAL; put it into a subquery", place)
     found = read_condition(join, table, ctx)
     return LookupJoin(

@@ -16,7 +16,7 @@ from dovetail.rules.nearest.first_row import MOST_ROWS
 from dovetail.rules.nearest.kept_rows import kept_rows
 from dovetail.rules.nearest.picked_row import LeftRows, may_pick, picked_row, relations_read
 from dovetail.rules.nearest.shown_columns import all_readers_of
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
@@ -159,7 +159,7 @@ class _Blocks:
         middle = first + len(self.ctx.names.sources(tree.left))
         if max(read) < middle:
             return True, first
-        if min(read) >= middle and tree.kind != "left" and not leans_on_left(tree.right):
+        if min(read) >= middle and tree.kind != "left" and not references_left(tree.right):
             return False, middle
         return None
 

@@ -113,7 +113,7 @@ class Pair:
 
     def type_of(self, text: str) -> SqlType | None:
         """The type of an expression over the row's relation."""
-        return self.after.bind(Scalar(text)).type or self.ctx.type_of(text, self.relation)
+        return self.after.bind(Scalar(text)).type or self.ctx.spark_type(text, self.relation)
 
     def _type_over_row(self, tree: exp.Expression) -> SqlType | None:
         return self.type_of(self.text(Scalar(sql(tree))).text)

@@ -26,7 +26,7 @@ from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.analysis.speculation import check_order, check_speculation
 from dovetail.rules.context import Context
 from dovetail.rules.query.char_columns import check_aliases, check_values
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.inner_joins import InnerJoins
 from dovetail.rules.query.query_block import where
@@ -120,7 +120,7 @@ class WindowedBlock:
         keys = set.intersection(*({k.value for k in r.keys} for r in self.requests))
         found = []
         for number, relation in enumerate(self.outer.relations):
-            if number in self.relations or number in self.groups or leans_on_left(relation):
+            if number in self.relations or number in self.groups or references_left(relation):
                 continue
             ties, filters = [], []
             for conjunct, place in self.places.items():
@@ -177,7 +177,7 @@ class WindowedBlock:
         """The block with its relations side by side, those that carry the columns first, and the groups last."""
         known = {*self.relations, *self.groups}
         others = [r for n, r in enumerate(self.outer.relations) if n not in known]
-        if any(map(leans_on_left, others)):
+        if any(map(references_left, others)):
             raise Refused("another relation is LATERAL")
         tree, *rest = first
         for relation in (*rest, *others, *map(self._group, self.groups.values())):

@@ -13,7 +13,7 @@ from dovetail.planner.expr import HOLE, Scalar
 from dovetail.planner.logical import Filter, Join, Logical, Project
 from dovetail.rules.analysis.speculation import check_speculation
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import bounds, check_deterministic
 from dovetail.rules.query.query_block import read_block, where
 from dovetail.rules.query.tables import tables
@@ -47,7 +47,7 @@ def _without_semi_joins(tree: Logical, joins: list[Join], above: list[Join], ctx
 
     These are then in ``joins``, the last one first, and the inner joins of their rows in ``above``.
     """
-    if not isinstance(tree, Join) or tree.using or tree.natural or leans_on_left(tree.right):
+    if not isinstance(tree, Join) or tree.using or tree.natural or references_left(tree.right):
         return tree
     if tree.kind in ("inner", "cross"):
         left = _without_semi_joins(tree.left, joins, above, ctx)

@@ -28,7 +28,7 @@ from dovetail.planner.expr import Scalar, canonical
 from dovetail.planner.keys.key_set import KeyScheme
 from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
 from dovetail.planner.types.schema import SqlType, sql_type
-from dovetail.planner.types.typed import type_of
+from dovetail.planner.types.typed import infer_type
 
 _HOT_KEY = "One key has most of the rows: look whether it is a default that should match nothing."
 _LONGEST = 20_000
@@ -205,7 +205,7 @@ class _Names:
         if isinstance(tree, exp.Anonymous):
             self.assumed = True
             return self._assumed
-        return type_of(tree, lambda _: None, ntz=False)
+        return infer_type(tree, lambda _: None, ntz=False)
 
 
 def _number(name: str) -> int:
