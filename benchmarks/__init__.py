@@ -11,3 +11,8 @@
 
 `--quick` shows on small data, in a minute or so, that a program works; its figures mean little.
 """
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where helpers of the tests find each other, as in pytest

@@ -17,16 +17,20 @@ from zlib import crc32
 
 from benchmarks import harness
 from benchmarks.keys import KINDS, Shape, some_of
+from benchmarks.plain_spark import seconds_within
 from dovetail import Optimizer
 from tests.tpc import data
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 PROGRAM, VERSION = "skew", 1  # count up when a table below changes
 ROWS, QUICK_ROWS, ROUNDS = 3_000_000, 300_000, 3
 PER_INTERVAL = 15  # rows of the left side to one of the right side
 SLOWER, LONGEST = 1.3, 3  # targets: time ÷ that of even data, longest task ÷ median
+SPREAD, LIMIT = "spark.sql.shuffle.spreadNullJoinKeys.enabled", 60.0  # Spark's setting; seconds of plain Spark
 CLUSTER = "local-cluster[2,1,1024]"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "32",
@@ -81,6 +85,10 @@ def tables(rows: int) -> dict[str, str]:
     }
 
 
+KEYED = ("points of one key, 90 %", "points without a key, 90 %")  # plain Spark joins them by the key
+FEWER = 10  # times fewer rows, where plain Spark compares all rows of a key
+
+
 class Bench:
     """The tables, and the measurements."""
 
@@ -89,16 +97,18 @@ class Bench:
         self.rows = rows
         self.status = spark.sparkContext._jsc.sc().statusStore()
 
-    def read(self, case: Case, *, skewed: bool) -> None:
-        """Make the tables of a case unless they are there, and read them."""
+    def read(self, case: Case, *, skewed: bool) -> dict[str, str]:
+        """Make the tables of a case unless they are there, and read them; return their folders."""
         changes = {"a": case.left, case.shape.other: case.right} if skewed else {"a": (), case.shape.other: ()}
-        queries = tables(self.rows)
+        queries, folders = tables(self.rows), {}
         for name, items in changes.items():
             names = [item.rpartition(" AS ")[2] for item in items]
             query = f"SELECT * EXCEPT ({', '.join(names)}), {', '.join(items)} FROM ({queries[name]})"
             target = self.folder / "-".join((name, str(self.rows), *(("even",) if not items else names), _hash(items)))
             harness.keep(self.spark.sql(query if items else queries[name]), target)
             self.spark.read.parquet(str(target)).createOrReplaceTempView(name)
+            folders[name] = str(target)
+        return folders
 
     def line(self, name: str, kind: str, rounds: int) -> tuple[str, ...]:
         """A line of the table."""
@@ -117,6 +127,18 @@ class Bench:
         figures = (f"{even:.2f} s", f"{time:.2f} s", f"{time / even:.2f}", f"{by_rows:.1f}", f"{by_time:.1f}")
         harness.console.print(name, kind, *figures, highlight=False)
         return name, kind, *figures
+
+    def against_plain(self, name: str, kind: str, rounds: int) -> tuple[str, ...]:
+        """A line of the part `plain`: plain Spark, as it is and with the setting that spreads rows without a key."""
+        case = CASES[name]
+        text = case.shape.query(kind)
+        folders = self.read(case, skewed=True)
+        self.optimizer.sql(text).collect()
+        ours = median(harness.seconds(lambda: self.optimizer.sql(text).collect()) for _ in range(rounds))
+        plain = [seconds_within(LIMIT, text, {**folders, **SETTINGS, SPREAD: on}) for on in ("false", "true")]
+        best = min(LIMIT if took is None else took for took in plain)
+        shown = (f"> {LIMIT:.0f} s" if took is None else f"{took:.1f} s" for took in plain)
+        return name, kind, f"{ours:.2f} s", *shown, f"{'> ' if plain == [None, None] else ''}{best / ours:.1f} ×"
 
     def stages(self) -> list[tuple[int, int]]:
         """The stages that have ended, with their attempts."""
@@ -150,22 +172,37 @@ def _hash(items: tuple[str, ...]) -> str:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, help=f"rows of the left side; {ROWS:,}, or {QUICK_ROWS:,} with --quick")
-    parser.add_argument("part", nargs="?", choices=("", "cluster"), default="", help=f"cluster: on {CLUSTER}")
+    help_ = f"cluster: on {CLUSTER}; plain: compared with plain Spark"
+    parser.add_argument("part", nargs="?", choices=("", "cluster", "plain"), default="", help=help_)
     parser.add_argument("--kinds", type=some_of(KINDS), default=KINDS[:4] + KINDS[5:], help=",".join(KINDS))
+
+
+def _against_even(spark: SparkSession, report: harness.Report, rows: int, rounds: int, kinds: Sequence[str]) -> None:
+    bench, master = Bench(spark, rows), spark.sparkContext.master
+    report.table(
+        f"{rows:,} × {rows // PER_INTERVAL:,} rows on {master} (targets: ≤ {SLOWER}, ≤ {LONGEST})",
+        ("what is skewed", "join", "even", "skewed", "ratio", "longest task ÷ median, rows", "time"),
+        [bench.line(name, kind, rounds) for name in CASES for kind in kinds],
+    )
+
+
+def _against_plain(spark: SparkSession, report: harness.Report, rows: int, rounds: int, kinds: Sequence[str]) -> None:
+    bench = Bench(spark, rows // FEWER)
+    report.table(
+        f"Compared with plain Spark, {bench.rows:,} × {bench.rows // PER_INTERVAL:,} rows",
+        ("what is skewed", "join", "Dovetail", "plain Spark", "with NULL spread", "faster than the better"),
+        [bench.against_plain(name, kind, rounds) for name in KEYED for kind in kinds],
+    )
+    report.note(f"NULL spread: `{SPREAD}`. Plain Spark runs once, in a process of its own, after a warm-up.")
 
 
 def main() -> None:
     args = harness.arguments(PROGRAM, __doc__ or "", more=_options)
     rows, rounds = args.rows or (QUICK_ROWS if args.quick else ROWS), 1 if args.quick else ROUNDS
     report = harness.Report(PROGRAM, "Skewed data", args.quick, args.part)
-    master = CLUSTER if args.part else f"local[{harness.cores()}]"
+    master = CLUSTER if args.part == "cluster" else f"local[{harness.cores()}]"
     with harness.session(PROGRAM, SETTINGS, master) as spark:
-        bench = Bench(spark, rows)
-        report.table(
-            f"{rows:,} × {rows // PER_INTERVAL:,} rows on {master} (targets: ≤ {SLOWER}, ≤ {LONGEST})",
-            ("what is skewed", "join", "even", "skewed", "ratio", "longest task ÷ median, rows", "time"),
-            [bench.line(name, kind, rounds) for name in CASES for kind in args.kinds],
-        )
+        (_against_plain if args.part == "plain" else _against_even)(spark, report, rows, rounds, args.kinds)
         report.note(f"{harness.medians(rounds)} after one to warm up, with parsing and planning.")
         for name, case in CASES.items():
             report.note(f"{name}: `{case.shape.condition}`")

@@ -1,58 +1,50 @@
-"""Two streams joined by a band of times and no equality, which Spark refuses: state modules, and bins by hand."""
+"""Two streams: by a key and an interval, and by an interval alone, which Spark refuses; compared with Spark's own join.
+
+By an interval alone Spark's own join runs over bins by hand.
+"""
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from benchmarks.streams.bench import Bench, Done
+from benchmarks.streams.bench import EVEN, ZIPF
+from benchmarks.streams.ways import EPOCHS, Case, compare
 
-TITLE = "Band join of two streams without an equality"
+if TYPE_CHECKING:
+    from benchmarks.streams.bench import Bench
+
+TITLE = "Joins of two streams"
 QUERY = """SELECT c.id, v.id AS vid FROM c JOIN v
 ON c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MILLISECONDS"""
 # The same with an equality, as Spark's own stream-stream join takes it: v is copied to the bins that it reaches.
 BY_HAND = """SELECT c.id, v.id AS vid
-FROM (SELECT id, ts, floor(unix_micros(ts) / {bin}) AS bin FROM c) c
-JOIN (SELECT id, ts, explode(sequence(floor(unix_micros(ts) / {bin}), floor((unix_micros(ts) + 10000) / {bin}))) AS bin
+FROM (SELECT id, ts, floor(unix_micros(ts) / 10000) AS bin FROM c) c
+JOIN (SELECT id, ts, explode(sequence(floor(unix_micros(ts) / 10000), floor((unix_micros(ts) + 10000) / 10000))) AS bin
       FROM v) v
 ON c.bin = v.bin AND c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MILLISECONDS"""
-TARGET = 3
+KEYED = """SELECT c.id, v.id AS vid FROM c JOIN v
+ON c.k = v.k AND c.ts BETWEEN v.ts AND v.ts + INTERVAL 1 SECOND"""
 
 
 def measure(bench: Bench) -> None:
-    """Both ways in turn, where a row has few matches and where it has many; they return the same rows."""
-    rows = 2_000 if bench.quick else 50_000
-    for matches, span in (("one match", 500.0), ("nine matches", 57.4)):
-        _measure(bench, rows, span, matches)
+    """A band alone, with few rows and many; a key and a band, with even and Zipf keys."""
+    rows = 2_000 if bench.quick else 20_000
+    cases = [] if bench.quick else [_case(bench, "a band, few rows", 500, 57.4, target=1)]
+    cases.append(_case(bench, "a band, four matches", rows, 57.4))
+    if bench.long:
+        cases.append(_case(bench, "a band, one match", rows, 200.0))
+    cases.append(_case(bench, "even keys and a band", rows, 57.4, key=EVEN))
+    if not bench.quick:
+        cases.append(_case(bench, "Zipf keys and a band", 10_000, 57.4, key=ZIPF, target=5))
+    compare(bench, _case(bench, "warm-up", 1_000, 57.4), cases)
     bench.report.note(
-        "Spark refuses the query as it stands. By hand: bins of 10 ms as the equality, and Spark's own "
-        "join with RocksDB. After one run of the whole stream that is not counted."
+        "Rows are those of either stream. Spark refuses a band without an equality; by hand it gets bins of 10 ms."
     )
 
 
-def _measure(bench: Bench, rows: int, span: float, matches: str) -> None:
-    streams = {n: bench.events(f"{n}{span:.0f}", 5, rows, span=span, keys=10) for n in "cv"}
-    ways = {"state modules": QUERY, "bins by hand, Spark's join": BY_HAND.format(bin=10_000)}
-    found: dict[str, list[Done]] = {way: [] for way in ways}
-    for _ in range(2 if bench.quick or span < 100 else 3):
-        for way, text in ways.items():
-            ours = way == "state modules"
-            session = bench.session(streams, "10 seconds", "" if ours else "RocksDB")
-            found[way].append(bench.run(session, text, ours=ours))
-    if len({done.rows for runs in found.values() for done in runs}) != 1:
-        raise AssertionError("the ways differ in their rows")
-    times = {way: median(d.seconds for d in runs[1:]) for way, runs in found.items()}
-    mine = times["state modules"]
-    cells = []
-    for way, runs in found.items():
-        ratio = times[way] / mine
-        faster = "" if way == "state modules" else bench.report.judged(f"{ratio:.2f}×", ratio >= TARGET)
-        last = runs[-1]
-        speed = f"{10 * rows / times[way]:,.0f}"
-        cells.append((way, f"{times[way]:.2f}", speed, f"{last.rows:,}", faster, f"{last.kept:,}", f"{last.bytes:,}"))
-    bench.report.table(
-        f"5 epochs of {rows:,} rows on either side, {matches} a row; target: ≥ {TARGET} × the native form",
-        ("way", "seconds", "rows a second", "rows out", "faster than", "rows kept", "bytes kept"),
-        cells,
-    )
+def _case(bench: Bench, name: str, rows: int, span: float, *, key: str = "", target: float = 1.5) -> Case:
+    streams = {}
+    for n, stream in enumerate("cv"):
+        keys = (key or EVEN).format(keys="{keys}", seed=f"{{seed}} + {5000 * n}")
+        streams[stream] = bench.events(f"{stream} {name}", EPOCHS, rows, span=span, keys=20_000, key=keys)
+    return Case(name, streams, rows, KEYED, target) if key else Case(name, streams, rows, QUERY, target, BY_HAND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.streams.bench import EVEN
+from benchmarks.streams.bench import EVEN, OURS, SPARK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,19 +35,21 @@ def _measure_state(bench: Bench) -> None:
     cells: list[tuple[str, ...]] = []
     for number, (name, (text, keys)) in enumerate(QUERIES.items()):
         streams = _streams(bench, f"kept{number}", FILES, rows, int(FILES * rows * keys))
-        ways = {"delta join": "", "cascade, RocksDB": "RocksDB", "cascade, in memory": "in memory"}
+        ways = {"delta join": OURS, **{way.replace("Spark", "cascade"): way for way in SPARK}}
         found: dict[str, Done] = {}
-        for way, provider in ways.items():
+        for label, way in ways.items():
             for _ in range(2 if bench.long else 1):
-                found[way] = bench.run(bench.session(streams, "10 seconds", provider), text, ours=not provider)
+                if done := bench.run_way(way, streams, text):
+                    found[label] = done
         if len({done.rows for done in found.values()}) != 1:
             raise AssertionError("the ways differ in their rows")
         ours = found["delta join"]
         for way, done in found.items():
             kept, size, faster = f"{done.kept:,}", f"{done.bytes:,}", ""
             if way != "delta join":
-                part, bytes_ = ours.kept / done.kept, ours.bytes / done.bytes
-                kept += bench.report.judged(f" (ours {part:.2f} of it)", part <= STATE_TARGET)
+                part, bytes_ = ours.kept / max(1, done.kept), ours.bytes / max(1, done.bytes)
+                if done.kept:
+                    kept += bench.report.judged(f" (ours {part:.2f} of it)", part <= STATE_TARGET)
                 size += bench.report.judged(f" (ours {bytes_:.2f} of it)", bytes_ <= STATE_TARGET)
                 faster = f"{done.seconds / ours.seconds:.2f}×"
             cells.append((f"{name}: {way}", f"{done.seconds:.2f}", faster, f"{done.rows:,}", kept, size))
@@ -74,9 +76,9 @@ def _growth(bench: Bench) -> None:
         each, small = size // len(STREAMS), ROWS // len(STREAMS)
         loads = max(1, each // 1_250_000)
         streams = _streams(bench, f"grown{size}", loads, each // loads, each)
-        loaded = bench.run(bench.session(streams, "9 days"), text, ours=True)
+        loaded = bench.run(bench.session(streams, "9 days"), text)
         _streams(bench, f"grown{size}", EPOCHS, small, each, first=each // small + 1)
-        again = bench.run(bench.session(streams, "9 days"), text, ours=True, folder=loaded.folder)
+        again = bench.run(bench.session(streams, "9 days"), text, folder=loaded.folder)
         epoch = median(again.epochs[1:])
         first = first or epoch
         ratio = epoch / first

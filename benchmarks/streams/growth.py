@@ -31,11 +31,11 @@ def measure(bench: Bench) -> None:
             span = size / loads / 1742
             label = f"{name.replace(' ', '-')}-{size}"
             stream = {"s": bench.events(label, loads, size // loads, span=span, keys=size)}
-            loaded = bench.run(bench.session(stream, "9 days"), text, ours=True)
+            loaded = bench.run(bench.session(stream, "9 days"), text)
             small = ROWS / 1742
             done = int(size / 1742 / small) + 1
             bench.events(label, EPOCHS, ROWS, span=small, keys=size, first=done)
-            again = bench.run(bench.session(stream, "9 days"), text, ours=True, folder=loaded.folder)
+            again = bench.run(bench.session(stream, "9 days"), text, folder=loaded.folder)
             epoch = median(again.epochs[1:])
             first[size] = epoch
             start = again.seconds - sum(again.epochs[1:])

@@ -23,7 +23,7 @@ def measure(bench: Bench) -> None:
     cells, folder, seen = [], None, []
     for step in range(steps):
         streams = {"s": bench.events("s", part, ROWS, span=1, keys=50, first=step * part)}
-        done = bench.run(bench.session(streams, "10 seconds"), QUERY, ours=True, folder=folder)
+        done = bench.run(bench.session(streams, "10 seconds"), QUERY, folder=folder)
         folder = done.folder
         seen.append(median(done.epochs))
         files = sum(1 for p in (folder / "checkpoint" / "dovetail").rglob("*.parquet"))

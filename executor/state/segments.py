@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ _EXACT = {
     "datetimeRebaseModeInWrite": "CORRECTED",
     "int96RebaseModeInWrite": "CORRECTED",
 }
-_KEEP, _TIME, _EXPIRES = "__dt_keep", "__dt_time", "__dt_expires"
+_KEEP, _TIME, _EXPIRES, _LATE = "__dt_keep", "__dt_time", "__dt_expires", "__dt_late"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Segments:
 
     def __init__(self, store: Store, join: StreamJoin, schemas: tuple[StructType, ...]):
         self.store, self.join = store, join
+        self.read: dict[tuple[int, tuple[Segment, ...]], DataFrame] = {}  # in this epoch
         self.schemas = tuple(
             StructType([StructField(c.stored, schema[c.name].dataType) for c in input_.columns])
             for input_, schema in zip(join.inputs, schemas, strict=True)
@@ -122,26 +124,27 @@ class Segments:
 
     def write(self, batch: DataFrame, epoch: int, watermark: int | None, clock: int) -> Delta:
         """Write the rows of an epoch that are not late, and compute their statistics."""
-        join, counted, dropped = self.join, Observation(), late_condition(self.join, watermark)
-        aggregates: list[Any] = []
+        join, counted = self.join, Observation()
+        self.read.clear()
+        # The watermark is a literal of one projection alone: generated code that has another literal is compiled anew.
+        batch = batch.withColumn(_LATE, F.expr(late_condition(join, watermark)))
+        statistics: dict[str, str] = {}
         for n, input_ in enumerate(join.inputs):
             of_input = f"{INPUT} = {n}"
-            is_stored = f"{of_input} AND {_KEEP} AND NOT {dropped}"
-            aggregates += [
-                F.expr(f"count_if({of_input})").alias(f"read{n}"),
-                F.expr(f"count_if({of_input} AND {_KEEP} AND {dropped})").alias(f"late{n}"),
-                F.expr(f"count_if({is_stored})").alias(f"rows{n}"),
-                *_ends(f"CASE WHEN {is_stored} THEN {_EXPIRES} END", n),
-            ]
+            is_stored = f"{of_input} AND {_KEEP} AND NOT {_LATE}"
+            statistics[f"read{n}"] = f"count_if({of_input})"
+            statistics[f"late{n}"] = f"count_if({of_input} AND {_KEEP} AND {_LATE})"
+            statistics[f"rows{n}"] = f"count_if({is_stored})"
+            statistics |= _ends(f"CASE WHEN {is_stored} THEN {_EXPIRES} END", n)
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
-            aggregates += _spans([f"CASE WHEN {is_stored} THEN {p} END" for p in positions], n)
+            statistics |= _spans([f"CASE WHEN {is_stored} THEN {p} END" for p in positions], n)
         for s in sides_with_watermark(join):
-            aggregates.append(F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}"))
+            statistics[f"time{s}"] = f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)"
         folder = f"rows-{epoch:012}-{_token()}"
         stored = [INPUT, *(c.stored for i in join.inputs for c in i.columns)]
-        rows = batch.observe(counted, *aggregates).where(f"{_KEEP} AND NOT {dropped}").select(*stored)
+        rows = _observe(batch, counted, statistics).where(f"{_KEEP} AND NOT {_LATE}").select(*stored)
         self._save(rows, folder)
-        found = counted.get
+        found = _observed(counted)
         arrived = []
         for n in range(len(join.inputs)):
             segment = None
@@ -160,18 +163,18 @@ class Segments:
             rows = net_changes(rows, input_.change)
         if input_.key and watermark is not None:
             rows = drop_replaced(rows, input_.key, _position(input_), watermark)
-        aggregates: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
-        aggregates += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
+        statistics = {f"rows{number}": "count(*)"}
+        statistics |= _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         has_times = input_.event_time in [quote(c.name) for c in input_.columns]
-        aggregates += _spans([_position(input_) if has_times else "CAST(NULL AS BIGINT)", *input_.marks], number)
+        statistics |= _spans([_position(input_) if has_times else "CAST(NULL AS BIGINT)", *input_.marks], number)
         order = [F.expr(by) for by in self.order(number)]
         folder = f"merged-{epoch:012}-{number}-{_token()}"
-        rows = rows.observe(counted, *aggregates)
+        rows = _observe(rows, counted, statistics)
         rows = rows.coalesce(1 + sum(s.rows for s in old) // FILE_ROWS)
         rows = rows.sortWithinPartitions(*order) if order else rows
         stored = [F.col(quote(c.name)).alias(c.stored) for c in input_.columns]
         self._save(rows.select(F.lit(number).alias(INPUT), *stored), folder)
-        found = counted.get
+        found = _observed(counted)
         if not found[f"rows{number}"]:
             return None
         arrived, tier = max(s.arrived for s in old), max(s.tier for s in old) + (len(old) > 1)
@@ -196,10 +199,11 @@ class Segments:
     ) -> DataFrame:
         """Read the rows of segments under the column names of the stream, without expired rows."""
         input_ = self.join.inputs[number]
-        schema = self.schemas[number]
-        paths = self.store.paths(segments)
-        frame = read_paths(lambda: session.read.schema(schema), paths) if paths else empty_rows(session, schema)
-        frame = frame.toDF(*(c.name for c in input_.columns))
+        frame = self.read.get((number, segments))
+        if frame is None or frame.sparkSession is not session:
+            schema, paths = self.schemas[number], self.store.paths(segments)
+            frame = read_paths(lambda: session.read.schema(schema), paths) if paths else empty_rows(session, schema)
+            frame = self.read[number, segments] = frame.toDF(*(c.name for c in input_.columns))
         if watermark is not None and input_.expires:
             return frame.where(f"NOT coalesce({input_.expires} <= {watermark * 1000}, false)")
         return frame
@@ -224,7 +228,7 @@ class Segments:
                 f"Spark has written {rows} rows to {self.store.folder.below(folder)}, and no file is there: the driver "
                 "and the executors see different folders. Name a checkpoint on storage that all of them share"
             )
-        expires, half = found[f"expires{number}"], found[f"half{number}"]
+        expires, half = found.get(f"expires{number}"), found.get(f"half{number}")
         return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half)
 
 
@@ -245,25 +249,34 @@ def empty_rows(session: SparkSession, schema: StructType) -> DataFrame:
     return DataFrame(found, session)
 
 
-def _ends(expires: str, number: int) -> list[Any]:
+def _observe(rows: DataFrame, counted: Observation, statistics: dict[str, str]) -> DataFrame:
+    """Let Spark compute aggregates by name while it reads rows; as one text, since each value takes many requests."""
+    items = ", ".join(f"'{name}', {aggregate}" for name, aggregate in statistics.items())
+    return rows.observe(counted, F.expr(f"to_json(named_struct({items}))").alias("statistics"))
+
+
+def _observed(counted: Observation) -> dict[str, Any]:
+    """Return the values of these aggregates, without those that are NULL."""
+    found: dict[str, Any] = json.loads(counted.get["statistics"])
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _ends(expires: str, number: int) -> dict[str, str]:
     """Return aggregates for the watermarks at which all rows, and half of them, have expired."""
-    return [
-        F.expr(f"max({expires})").alias(f"expires{number}"),
-        F.expr(f"percentile_approx({expires}, 0.5D)").alias(f"half{number}"),
-    ]
+    return {f"expires{number}": f"max({expires})", f"half{number}": f"percentile_approx({expires}, 0.5D)"}
 
 
-def _spans(positions: list[str], number: int) -> list[Any]:
+def _spans(positions: list[str], number: int) -> dict[str, str]:
     """Return aggregates for the least and greatest value of each position."""
-    return [
-        F.expr(f"{function}({position})").alias(f"{name}{number}_{m}")
+    return {
+        f"{name}{number}_{m}": f"{function}({position})"
         for m, position in enumerate(positions)
         for function, name in (("min", "least"), ("max", "most"))
-    ]
+    }
 
 
 def _span(found: dict[str, Any], name: str) -> Span:
-    least = found[f"least{name}"]
+    least = found.get(f"least{name}")
     return None if least is None else (least, found[f"most{name}"])
 
 

@@ -11,6 +11,7 @@ FAN_IN = 8
 MERGED_ROWS = 4_000_000
 SHARE = 4  # a segment of rows that leave is merged up to a fourth of all, and so leaves in good time
 SLACK = 16  # rows that have had their time are let lie up to a sixteenth of all
+FEW_ROWS = 20_000  # a job takes longer than to read so many more rows in each epoch
 
 
 def reachable(
@@ -61,7 +62,8 @@ def _dying(segments: Sequence[Segment], watermark: int | None) -> tuple[Segment,
     if watermark is None:
         return ()
     half = [s for s in segments if s.half is not None and s.half <= watermark * 1000]
-    if sum(s.rows for s in half) * SLACK <= 2 * sum(s.rows for s in segments):
+    rows = sum(s.rows for s in half)
+    if rows * SLACK <= 2 * sum(s.rows for s in segments) or (rows < FEW_ROWS and len(half) < FAN_IN):
         return ()
     first, *others = sorted(half, key=lambda s: -s.rows)
     taken, rows = [first], first.rows

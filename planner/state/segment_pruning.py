@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from dovetail.planner.band.axis import Axis
 from dovetail.planner.expr import Scalar, canonical
+from dovetail.planner.state.compaction import FEW_ROWS
 from dovetail.planner.state.manifest import Segment, Span
 from dovetail.planner.state.spec import Input, Reach, StoredColumn
 from dovetail.planner.types.schema import sql_type
@@ -32,9 +33,12 @@ def prune_segments(
 ) -> str:
     """Return the condition on rows of ``side``, in ``segments`` of ``state``, that rows of the other side can match.
 
-    Nothing where hardly a row would stay behind, which is not worth a filter.  ``probing``: the least and greatest of
-    the other side's marks; the ``reaches`` are of these two sides.
+    Nothing where hardly a row would stay behind, or rows are few: a filter has other literals in each epoch, so its
+    generated code is compiled anew, which takes longer than to read some thousand rows.  ``probing``: the least and
+    greatest of the other side's marks; the ``reaches`` are of these two sides.
     """
+    if sum(s.rows for s in segments) < FEW_ROWS:
+        return ""
     ends: dict[tuple[int, str], int] = {}
     for reach in reaches:
         (small_side, small), (_, large) = reach.small, reach.large

@@ -12,7 +12,7 @@ from command_line import dovetail
 from dovetail.executor.state.folder import LocalFolder
 from dovetail.executor.state.store import Store
 from dovetail.planner.errors import StateError
-from dovetail.planner.state.compaction import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
+from dovetail.planner.state.compaction import FAN_IN, FEW_ROWS, MERGED_ROWS, expired, reachable, to_rewrite
 from dovetail.planner.state.manifest import Change, InputState, Manifest, Segment
 from dovetail.planner.state.program import EpochProgram
 from dovetail.planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin
@@ -199,16 +199,21 @@ def test_a_merge_takes_the_place_of_what_it_merged() -> None:
 
 
 def test_segments_whose_rows_have_mostly_had_their_time() -> None:
-    """Each segment has 7 rows; what is let lie is a sixteenth of all that is kept."""
-    old = segment("old", half=2_000, expires=9_000)
+    """Segments of one size; what is let lie is a sixteenth of all that is kept, or few rows in few segments."""
+    old = segment("old", half=2_000, expires=9_000, rows=FEW_ROWS)
     for young, taken in ((2, ["old"]), (8, [])):
-        others = [segment(str(n), half=5_000, expires=9_000, tier=n) for n in range(young)]
+        others = [segment(str(n), half=5_000, expires=9_000, tier=n, rows=FEW_ROWS) for n in range(young)]
         assert [s.folder for s in to_rewrite([*others, old], 2)] == taken
         assert to_rewrite([*others, old], 1) == ()
         assert to_rewrite([*others, old], None) == ()
     assert [s.folder for s in to_rewrite([*others, old], 5)] == [*map(str, range(8)), "old"]
     big = segment("big", half=2_000, expires=9_000, rows=MERGED_ROWS + 1)
     assert to_rewrite([old, big, old], 2) == (big,)
+    for rows, taken in ((FEW_ROWS, ["few"]), (FEW_ROWS - 1, [])):
+        assert [s.folder for s in to_rewrite([segment("few", half=2_000, expires=9_000, rows=rows)], 2)] == taken
+    small = [segment(str(n), half=2_000, expires=9_000, tier=n) for n in range(FAN_IN)]
+    assert to_rewrite(small, 2) == tuple(small)
+    assert to_rewrite(small[1:], 2) == ()
 
 
 def test_rows_that_leave_are_merged_up_to_a_fourth_of_all() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,13 +13,15 @@ from hypothesis import strategies as st
 
 from dovetail import Optimizer, Sink
 from dovetail.executor.state.segments import Segments
+from dovetail.planner.state import segment_pruning
+from dovetail.planner.state.compaction import FEW_ROWS
 from dovetail.planner.state.manifest import Segment
 from dovetail.planner.state.segment_pruning import prune_segments
 from dovetail.planner.state.spec import Input, Reach, StoredColumn
 from effort import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame
@@ -26,6 +29,21 @@ if TYPE_CHECKING:
 MARKS = ("UNIX_MICROS(`at`)", "`n`", "UNIX_DATE(`day`)", "`n` + 1")
 COLUMNS = (StoredColumn("c0", "at", "timestamp"), StoredColumn("c1", "n", "int"), StoredColumn("c2", "day", "date"))
 STATE = Input("s", "s", COLUMNS, "", "", "`at`", "timestamp", 0, MARKS, "", "", late=False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_rows_are_filtered() -> Iterator[None]:
+    """The segments here are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_pruning, "FEW_ROWS", 0)
+        yield
+
+
+def test_few_rows_get_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_pruning, "FEW_ROWS", FEW_ROWS)
+    one = Segment("one", (), FEW_ROWS - 1, ((-800, 800),) * 5, None, None, 0)
+    for segments, said in (([one], ""), ([one, replace(one, rows=1)], "`at` >= timestamp_micros(95L)")):
+        assert prune_segments(STATE, segments, 1, [(100, 200)] * 5, [Reach((0, 0), (1, 0), -5)]) == said
 
 
 @pytest.mark.parametrize(
