@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from dovetail.optimizer.advise.event_log.advice import read_folder
-from dovetail.optimizer.advise.event_log.compression import read_chunks
+from dovetail.optimizer.advise.event_log.compression import read_lines
 from tests.tpc import data
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -78,7 +78,8 @@ def _names(logs: Path) -> Counter[str]:
 def _measure(report: harness.Report, logs: Path, target: Path, size: int) -> tuple[str, str, str]:
     target.mkdir()
     (source,) = logs.glob("eventlog_v2_*/events_1_*")
-    _repeat(b"".join(read_chunks(source, lambda count: None)).splitlines(keepends=True), target / "repeated", size)
+    with source.open("rb", buffering=0) as file:
+        _repeat(list(read_lines(file)), target / "repeated", size)
     done = subprocess.run(
         [sys.executable, "-c", _MEASURED, str(target)], capture_output=True, text=True, check=True
     ).stderr.split()

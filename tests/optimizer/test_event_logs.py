@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -23,7 +22,6 @@ from dovetail.optimizer.advise.event_log.advice import read_folder
 from dovetail.optimizer.advise.event_log.application import Application
 from dovetail.optimizer.advise.event_log.files import find_logs
 from dovetail.optimizer.advise.event_log.findings import Measured
-from dovetail.optimizer.advise.event_log.lines import LONGEST_LINE
 from dovetail.optimizer.advise.event_log.plan_nodes import split_top
 from dovetail.optimizer.advise.event_log.read_log import read_log
 from dovetail.optimizer.advise.event_log.report import Reported
@@ -196,20 +194,8 @@ def test_numbers_as_texts_are_numbers(tmp_path: Path) -> None:
     assert {one.finding.seconds for one in found} == {one.finding.seconds for one in findings(PLAIN).values()}
 
 
-def _zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor().compress(data)
-
-
 def _broken(zstd: bytes) -> bytes:
     return zstd[:2000] + bytes(3000) + zstd[5000:]
-
-
-def _bomb(piece: bytes) -> bytes:
-    packed = io.BytesIO()
-    with zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as writer:
-        for _ in range(400):
-            writer.write(piece * ((1 << 20) // len(piece)))
-    return packed.getvalue()
 
 
 START = b'{"Event":"SparkListenerLogStart","Spark Version":"4.3.0"}\n'
@@ -234,13 +220,6 @@ DAMAGED: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "garbage": (lambda: START + os.urandom(100_000) + b"\n" + END, "is no event"),
     "only_garbage": (lambda: b"PK\x03\x04" + bytes(range(256)) * 50, "no Spark event log"),
-    "long_line": (
-        lambda: _zstd(START + b'{"Event":"' + os.urandom(20).hex().encode() * (LONGEST_LINE // 39) + b"\n" + END),
-        "64 MiB",
-    ),
-    "bomb_of_one_line": (lambda: _bomb(b"0" * 1024), "expand to more than"),
-    "bomb_of_lines": (lambda: _zstd(START) + _bomb(b"\n"), "expand to more than"),
-    "bomb_of_wrong_lines": (lambda: _zstd(START) + _bomb(b"a\n"), "More than 10,000 lines are no events"),
     "broken_zstd": (lambda: _broken(PLAIN.read_bytes()), "zstd data is not valid"),
     "lz4": (lambda: b"LZ4Block\x20" + bytes(12), "The log is compressed with LZ4, which is not read. Write logs with"),
     "snappy": (lambda: b"\x82SNAPPY\x00" + bytes(8), "compressed with Snappy"),
@@ -331,12 +310,12 @@ def test_lists_of_plans_are_split_outside_brackets(text: str, pieces: list[str])
 def test_a_log_with_very_many_accumulators_and_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {name: (one.finding.rows, one.finding.stages) for name, one in findings(ADAPTIVE).items()}
     (log,) = find_logs(ADAPTIVE)[0]
-    whole, _ = read_log(log, lambda _: None)
+    whole, _ = read_log(log)
     assert whole is not None
     assert len(whole.measured.values) > 600
     monkeypatch.setattr(event_log_application, "MOST_ACCUMULATORS", 300)
     monkeypatch.setattr(event_log_reader, "Application", partial(Application, _most=300))
-    few, _ = read_log(log, lambda _: None)
+    few, _ = read_log(log)
     assert few is not None
     assert few.measured.has_forgotten
     needed = set().union(*(candidate.accumulators for candidate in few._candidates.values()))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from dovetail.optimizer.advise.event_log.errors import LogProblem
 from dovetail.optimizer.advise.event_log.files import find_logs
@@ -31,8 +31,7 @@ def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None, htm
         check_jinja()
     apps, found, problems = read_folder(folder, catalog)
     for problem in problems:
-        line = Text.assemble(("error: ", "bold red"), terminal.escape_control_characters(str(problem)))
-        terminal.stderr_console().print(line)
+        terminal.print_error(str(problem))
     if json:
         terminal.print_json(to_json(apps, found, problems))
     elif apps:
@@ -56,19 +55,17 @@ def read_folder(
     found: list[Reported] = []
     statements = Statements(catalog) if catalog else None
     with _progress() as progress:
-        task = progress.add_task("", total=sum(log.size for log in logs))
+        size = sum(log.size for log in logs)
+        task = progress.add_task("", total=size)
         for log in logs:
             progress.update(task, description=log.path.name[:40])
-            app, problem = read_log(log, lambda count: progress.advance(task, count))
+            app, problem = read_log(log, partial(progress.open, mode="rb", buffering=0, total=size, task_id=task))
             if problem:
                 problems.append(problem)
             if app is None:
                 continue
             apps.append(AppSummary.of(log.path, app))
-            found += [
-                Reported(log.path, app.id, app.name, statements.judge(one) if statements else one)
-                for one in app.findings()
-            ]
+            found += [Reported(apps[-1], statements.judge(one) if statements else one) for one in app.findings()]
     found.sort(key=lambda one: -one.finding.seconds)
     return apps, found, problems
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 from dovetail.optimizer.advise.event_log.application import Application, NotAnEvent
-from dovetail.optimizer.advise.event_log.compression import read_chunks
+from dovetail.optimizer.advise.event_log.compression import read_lines
 from dovetail.optimizer.advise.event_log.errors import Damaged, LogProblem
 from dovetail.optimizer.advise.event_log.files import EventLog
-from dovetail.optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
 from dovetail.planner.errors import reason_of
 
-_MOST_WRONG = 10_000
+_EVENT = re.compile(rb'\s*\{\s*"Event"\s*:\s*"(?:[\w$]+\.)*([\w$]+)"')
 
 
 @dataclass
@@ -21,20 +23,23 @@ class _Problems:
 
     wrong: int = 0
     first_wrong: int = 0
-    too_long: int = 0
     damage: str = ""
 
 
-def read_log(log: EventLog, report: Callable[[int], object]) -> tuple[Application | None, LogProblem | None]:
-    """Read a log; ``report`` gets the number of bytes of each read.  None for a file that is no event log."""
+def open_unbuffered(path: Path) -> IO[bytes]:
+    """Open a part of a log."""
+    return path.open("rb", buffering=0)
+
+
+def read_log(
+    log: EventLog, open_part: Callable[[Path], IO[bytes]] = open_unbuffered
+) -> tuple[Application | None, LogProblem | None]:
+    """Read a log, without buffers of ``open_part``.  None for a file that is no event log."""
     application, problems = Application(), _Problems()
     number, read = 0, 0
     try:
-        for line in _all_lines(log, report):
+        for line in _all_lines(log, open_part):
             number += 1
-            if isinstance(line, TooLong):
-                problems.too_long += 1
-                continue
             name = event_name(line)
             if name is None and not line.strip():
                 continue
@@ -48,8 +53,6 @@ def read_log(log: EventLog, report: Callable[[int], object]) -> tuple[Applicatio
             except NotAnEvent:
                 problems.wrong += 1
                 problems.first_wrong = problems.first_wrong or number
-                if problems.wrong > _MOST_WRONG:
-                    raise Damaged(f"More than {_MOST_WRONG:,} lines are no events; the rest was not read.") from None
     except Damaged as damaged:
         problems.damage = str(damaged)
     except OSError as error:
@@ -58,9 +61,20 @@ def read_log(log: EventLog, report: Callable[[int], object]) -> tuple[Applicatio
     return (application if read else None), LogProblem(log.path, reason) if reason else None
 
 
-def _all_lines(log: EventLog, report: Callable[[int], object]) -> Iterator[bytes | TooLong]:
+def event_name(line: bytes) -> bytes | None:
+    """The name of an event without its package; None for a line that does not begin as an event.
+
+    >>> event_name(b'{"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd","executionId":0}')
+    b'SparkListenerSQLExecutionEnd'
+    """
+    found = _EVENT.match(line, 0, 300)
+    return found[1] if found else None
+
+
+def _all_lines(log: EventLog, open_part: Callable[[Path], IO[bytes]]) -> Iterator[bytes]:
     for part in log.parts:
-        yield from read_lines(read_chunks(part, report))
+        with open_part(part) as file:
+            yield from read_lines(file)
 
 
 def _describe(problems: _Problems, log: EventLog, application: Application, *, last: int, read: int) -> str:
@@ -74,9 +88,6 @@ def _describe(problems: _Problems, log: EventLog, application: Application, *, l
     if wrong:
         more = f", nor {'is' if wrong == 2 else 'are'} {wrong - 1:,} more" if wrong > 1 else ""
         found.append(f"Line {problems.first_wrong:,} is no event of Spark's{more}; the others were read.")
-    if problems.too_long:
-        lines = "line" if problems.too_long == 1 else "lines"
-        found.append(f"{problems.too_long:,} {lines} of more than {LONGEST_LINE >> 20} MiB left out.")
     if not last and not found:
         return "" if log.in_progress else "The log is empty."
     if read and not application.ended and not log.in_progress and not found:

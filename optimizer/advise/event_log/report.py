@@ -18,6 +18,7 @@ from dovetail.optimizer.advise.event_log.named_runs import Comparison, NamedRun,
 from dovetail.optimizer.advise.event_log.plan_nodes import ATTRIBUTE
 from dovetail.optimizer.advise.page import Entry, render
 from dovetail.optimizer.commands import terminal
+from dovetail.planner.errors import plural
 
 MOST = 20
 _MOST_OF_PAGE = 200
@@ -29,9 +30,7 @@ _WIDTH = 80
 class Reported:
     """A finding, and the application that it belongs to."""
 
-    file: Path
-    id: str
-    name: str
+    app: AppSummary
     finding: Finding
 
 
@@ -90,13 +89,9 @@ def _compared(one: Comparison) -> str:
 def _describe_side(seconds: tuple[float, ...], failed: int, how: str) -> str:
     """The median and the number of the runs, and how many more failed; nothing without any."""
     if not seconds:
-        return f"{how} {_count(failed, 'run')} failed" if failed else ""
+        return f"{how} {plural(failed, 'run')} failed" if failed else ""
     more = f", {failed:,} failed" if failed else ""
-    return f"{terminal.format_seconds(median(seconds))} {how} ({_count(len(seconds), 'run')}{more})"
-
-
-def _count(number: int, word: str) -> str:
-    return f"1 {word}" if number == 1 else f"{number:,} {word}s"
+    return f"{terminal.format_seconds(median(seconds))} {how} ({plural(len(seconds), 'run')}{more})"
 
 
 def _group(found: Sequence[Reported]) -> list[list[Reported]]:
@@ -105,7 +100,7 @@ def _group(found: Sequence[Reported]) -> list[list[Reported]]:
     for one in found:
         join = one.finding.join
         text = ATTRIBUTE.sub(r"\1", join.complete_condition)
-        groups.setdefault((one.file, join.node, join.type, text, one.finding.verdict.answer), []).append(one)
+        groups.setdefault((one.app.file, join.node, join.type, text, one.finding.verdict.answer), []).append(one)
     return sorted(groups.values(), key=lambda group: -sum(one.finding.seconds for one in group))
 
 
@@ -119,8 +114,8 @@ def _lines(group: list[Reported], width: int) -> list[tuple[str, str]]:
         (line, style if style or not n else "bold")
         for text, style in (
             (f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", ""),
-            (f"{one.file.name}, {one.name or 'no name'}", "dim"),
-            (f"{one.id or 'no application ID'}, {_executions(group)}", "dim"),
+            (f"{one.app.file.name}, {one.app.name or 'no name'}", "dim"),
+            (f"{one.app.id or 'no application ID'}, {_executions(group)}", "dim"),
             *((text, "dim") for text in _describe_origin(finding)),
             (_describe_rows(finding), "default"),
         )
@@ -167,12 +162,12 @@ def _wrap(text: str, width: int, most: int = _LINES) -> list[str]:
 
 
 def _summary(apps: Sequence[AppSummary], groups: Sequence[Sequence[Reported]]) -> str:
-    read = f"{len(apps):,} {'application' if len(apps) == 1 else 'applications'}"
+    read = plural(len(apps), "application")
     seconds = terminal.format_seconds(sum(app.task_seconds for app in apps))
     if not groups:
         return f"{read}, {seconds} of task time: no joins that Spark runs badly."
     taken = sum(group[0].finding.verdict.answer == "yes" for group in groups)
-    joins = "1 join" if len(groups) == 1 else f"{len(groups):,} joins"
+    joins = plural(len(groups), "join")
     return f"{read}, {seconds} of task time.\n{joins} that Spark runs badly; Dovetail takes {taken:,} of them."
 
 
@@ -190,7 +185,7 @@ def _entry(number: int, group: list[Reported]) -> Entry:
     join, status = finding.join, {"yes": "takes it", "no": "leaves it"}.get(finding.verdict.answer, "cannot tell")
     seconds, share = (sum(value) for value in zip(*((o.finding.seconds, o.finding.share) for o in group), strict=True))
     facts = (
-        f"{one.file.name}, {one.name or 'no name'}, {_executions(group)}.",
+        f"{one.app.file.name}, {one.app.name or 'no name'}, {_executions(group)}.",
         *_describe_origin(finding),
         f"{_describe_rows(finding)}.",
         f"Condition: {join.complete_condition or 'none'}",
@@ -206,14 +201,7 @@ def to_json(apps: Sequence[AppSummary], found: Sequence[Reported], problems: Seq
     """The report as JSON: every finding, those with the most task time first."""
     return {
         "applications": [
-            {
-                "file": str(app.file),
-                "id": app.id,
-                "name": app.name,
-                "spark": app.spark,
-                "task_seconds": app.task_seconds,
-                "ended": app.ended,
-            }
+            {name: value for name, value in vars(app).items() if name != "runs"} | {"file": str(app.file)}
             for app in apps
         ],
         "findings": [_finding_json(one) for one in found],
@@ -226,9 +214,9 @@ def _finding_json(one: Reported) -> dict[str, Any]:
     finding, skew = one.finding, one.finding.skew
     left, right, out = finding.rows
     return {
-        "file": str(one.file),
-        "application": one.id,
-        "application_name": one.name,
+        "file": str(one.app.file),
+        "application": one.app.id,
+        "application_name": one.app.name,
         "execution": finding.execution,
         "call_site": finding.origin.call_site or None,
         "description": finding.origin.description or None,
