@@ -228,7 +228,7 @@ def caches(bench: Bench) -> None:
             for part in bench.read(name).randomSplit([1.0] * BATCHES, seed=1):
                 more = {"shuffle": shuffle, "cache_ttl": ttl, "cache_size": size}
                 found = counted(bench, lambda m, p=part, more=more: bench.by_rows(p, m, **more))
-                ratios.append(found.hit_ratio or 0.0)
+                ratios.append(found.hits / ((found.hits + found.misses) or 1))
             warm = sum(ratios[BATCHES // 2 :]) / (BATCHES - BATCHES // 2)
             figure = bench.report.judged(f"{warm:.3f}", warm >= 0.95) if shuffle else f"{warm:.3f}"
             how = "SHUFFLE_HASH" if shuffle else "without"

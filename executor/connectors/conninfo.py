@@ -12,6 +12,10 @@ from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
 _URI = re.compile(r"postgres(?:ql)?://")
+_PARTS = re.compile(
+    r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?(?P<hosts>[^/?]*)(?:/(?P<dbname>[^?]*))?(?:\?(?P<query>.*))?",
+    re.DOTALL,
+)
 _SPACE = " \t\n\r\f\v"
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _NAMES = frozenset(
@@ -84,18 +88,13 @@ def _parse_uri(rest: str) -> dict[str, str]:
     """Parse the part after ``postgresql://``, with libpq's order of delimiters."""
     if any(space in rest for space in _SPACE):
         raise Malformed("it has a space; write it as %20")
-    user = password = database = ""
-    if before := re.match(r"[^@/]*@", rest):
-        user, _, password = before[0][:-1].partition(":")
-        rest = rest[before.end() :]
-    where, slash, query = _split(rest, "/?")
-    if slash == "/":
-        database, _, query = _split(query, "?")
-    hosts = [_parse_host(one) for one in where.split(",")] if where else []
+    parts = _PARTS.fullmatch(rest)
+    assert parts is not None  # which takes any text
+    hosts = [_parse_host(one) for one in parts["hosts"].split(",")] if parts["hosts"] else []
     host, port = (",".join(values) for values in zip(*hosts, strict=True)) if hosts else ("", "")
-    parts = {"user": _decode(user), "password": _decode(password), "host": host, "port": port}
-    found = {name: value for name, value in {**parts, "dbname": _decode(database)}.items() if value}
-    return found | _parse_parameters(query)
+    named = {name: _decode(parts[name] or "") for name in ("user", "password", "dbname")} | {"host": host, "port": port}
+    found = {name: value for name, value in named.items() if value}
+    return found | _parse_parameters(parts["query"] or "")
 
 
 def _parse_parameters(query: str) -> dict[str, str]:
@@ -110,12 +109,6 @@ def _parse_parameters(query: str) -> dict[str, str]:
             name, value = "sslmode", "require"
         found[name] = _decode(value)
     return found
-
-
-def _split(text: str, marks: str) -> tuple[str, str, str]:
-    """Split a string at the first of some delimiters: the part before it, the delimiter, the part after it."""
-    at = next((n for n, character in enumerate(text) if character in marks), len(text))
-    return text[:at], text[at : at + 1], text[at + 1 :]
 
 
 def _parse_host(text: str) -> tuple[str, str]:

@@ -23,11 +23,12 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from decimal import Decimal
+from datetime import date, datetime, timedelta, timezone
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from dovetail.executor.connectors import iso_time
 from dovetail.executor.connectors.answer import WrongAnswer
+from dovetail.planner.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
 _MAX_SHOWN = 60  # characters of a value in an error
 _LONG = 300  # digits from which a number is parsed as a decimal
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIMESTAMP = re.compile(
+    rf"(?P<day>{_DATE.pattern})[Tt ](?P<time>([01]\d|2[0-3]):\d\d:\d\d)(?:\.(?P<fraction>\d{{1,9}}))?"
+    r"(?P<offset>[Zz]|[+-]\d\d:\d\d)?",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -90,17 +99,19 @@ def is_known(type_: pa.DataType) -> bool:
 
 
 def plain_values(column: pa.ChunkedArray) -> list[Any]:
-    """Convert a column of keys into JSON values."""
+    """Convert a column of keys into JSON values.  Raises ``SourceError`` for a year that ISO 8601 has no digits for."""
     import pyarrow as pa
 
-    type_ = column.type
-    if pa.types.is_timestamp(type_):
-        zoned = type_.tz is not None
-        numbers = column.cast(pa.int64()).to_pylist()
-        return [None if n is None else iso_time.timestamp_text(n, type_.unit, zoned=zoned) for n in numbers]
-    if pa.types.is_date32(type_):
-        return [None if n is None else iso_time.date_text(n) for n in column.cast(pa.int32()).to_pylist()]
-    return [_plain(value) for value in column.to_pylist()]
+    zone = ""
+    try:
+        if pa.types.is_timestamp(column.type):
+            zone = "+00:00" if column.type.tz else ""
+            utc = pa.timestamp("us", column.type.tz and "UTC")
+            column = column.cast(utc).cast(pa.int64()).cast(pa.timestamp("us"))
+        values = column.to_pylist()
+    except (ValueError, OverflowError):
+        raise SourceError("a key lies outside the years 1 to 9999, which are those of JSON; filter such rows") from None
+    return [value.isoformat() + zone if isinstance(value, date) else _plain(value) for value in values]
 
 
 def _plain(value: Any) -> Any:
@@ -126,12 +137,10 @@ def _reader(type_: pa.DataType) -> tuple[Callable[[Any], Any], pa.DataType | Non
     if types.is_decimal(type_):
         return (lambda value: _decimal(value, type_.precision, type_.scale)), None
     if types.is_date32(type_):
-        return (lambda value: _in_range(iso_time.days(value), 31) if isinstance(value, str) else None), pa.int32()
+        return _day, None
     if types.is_timestamp(type_):
         unit, zoned = type_.unit, type_.tz is not None
-        return (
-            lambda value: _in_range(iso_time.ticks(value, unit, zoned=zoned), 63) if isinstance(value, str) else None
-        ), pa.int64()
+        return (lambda value: _ticks(value, _PER_SECOND[unit], zoned=zoned)), pa.int64()
     return (_bytes if _is_binary(type_) else _text), None
 
 
@@ -154,8 +163,26 @@ def _range(type_: pa.DataType) -> tuple[int, int]:
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(type_) else (0, 2**bits - 1)
 
 
-def _in_range(number: int | None, bits: int) -> int | None:
-    return number if number is not None and -(2**bits) <= number < 2**bits else None
+def _day(value: Any) -> date | None:
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) and _DATE.fullmatch(value) else None
+    except ValueError:
+        return None
+
+
+def _ticks(value: Any, per_second: int, *, zoned: bool) -> int | None:
+    """Parse a timestamp into units since 1970; it has an offset if ``zoned``, and none otherwise."""
+    found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
+    if found is None or (found["offset"] is not None) != zoned:
+        return None
+    offset = (found["offset"] or "Z").upper().replace("Z", "+00:00")
+    try:
+        whole = datetime.fromisoformat(f"{found['day']}T{found['time']}{offset}")
+    except ValueError:
+        return None
+    fraction, finer = divmod(int((found["fraction"] or "").ljust(9, "0")), 10**9 // per_second)
+    number = (whole - _EPOCH) // timedelta(seconds=1) * per_second + fraction
+    return number if not finer and -(2**63) <= number < 2**63 else None
 
 
 def _number(value: Any) -> Decimal | None:
@@ -163,14 +190,8 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _whole(value: Any, low: int, high: int) -> int | None:
-    number = _number(value)
-    if number is None or (number.adjusted() > 20 and not number.is_zero()):
-        return None
-    if number.is_zero():
-        return 0
-    if number != number.to_integral_value():
-        return None
-    return int(number) if low <= number <= high else None
+    number = None if isinstance(value, str) else _decimal(value, 20, 0)
+    return int(number) if number is not None and low <= number <= high else None
 
 
 def _floating(value: Any, *, single: bool) -> float | None:
@@ -200,25 +221,15 @@ def _to_odd(found: float, number: Decimal) -> float:
 
 
 def _decimal(value: Any, precision: int, scale: int) -> Decimal | None:
-    if isinstance(value, str):
-        if not _NUMBER.fullmatch(value):
-            return None
-        try:
-            number: Decimal | None = Decimal(value)
-        except ArithmeticError:
-            return None
-    else:
-        number = _number(value)
-    if number is None or not number.is_finite():
+    """A number with all of its digits; None if it has too many of them."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return None
-    if number.is_zero():
-        return Decimal(0)
-    digits = number.as_tuple()
-    assert isinstance(digits.exponent, int)
-    zeros = next(n for n, digit in enumerate(reversed(digits.digits)) if digit)
-    if digits.exponent + zeros < -scale or number.adjusted() + 1 > precision - scale:
+    try:
+        number = Decimal(value) if isinstance(value, str) else _number(value)
+        exact = Context(precision, traps=[Inexact, InvalidOperation])
+        return None if number is None else number.quantize(Decimal(1).scaleb(-scale), context=exact)
+    except ArithmeticError:
         return None
-    return Decimal((digits.sign, digits.digits[: len(digits.digits) - zeros], digits.exponent + zeros))
 
 
 def _text(value: Any) -> str | None:

@@ -21,9 +21,3 @@ class Counters:
 
     def __sub__(self, other: Counters) -> Counters:
         return Counters(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-    @property
-    def hit_ratio(self) -> float | None:
-        """The share of cache lookups that were hits; None if there were none."""
-        lookups = self.hits + self.misses
-        return self.hits / lookups if lookups else None

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dovetail.executor.connectors import iso_time
-from dovetail.planner.errors import SourceError, one_of
+from dovetail.planner.catalog_file.keys import wrong_lookup_type
+from dovetail.planner.errors import SourceError
 from dovetail.planner.types.schema import sql_type
 
 if TYPE_CHECKING:
@@ -130,26 +132,15 @@ def drop_unmatched_rows(
 
 
 def format_value(column: pa.ChunkedArray, row: int) -> str:
-    """Format a value for an error, including dates beyond Python's range.
-
-    >>> import pyarrow as pa
-    >>> shown_value(pa.chunked_array([pa.array([6585322], pa.date32())]), 0)
-    '+20000-01-01'
-    """
-    import pyarrow as pa
-
+    """Format a value for an error; a time that Python does not have is a number."""
     value = column[row]
-    if pa.types.is_date32(value.type) and value.is_valid:
-        text = iso_time.date_text(value.cast(pa.int32()).as_py())
-    elif pa.types.is_timestamp(value.type) and value.is_valid:
-        number = value.cast(pa.int64()).as_py()
-        text = iso_time.timestamp_text(number, value.type.unit, zoned=value.type.tz is not None)
-    elif pa.types.is_duration(value.type) and value.is_valid:
-        text = f"{value.cast(pa.int64()).as_py()} {value.type.unit}"
-    else:
+    try:
         found = value.as_py()
-        text = str(found) if pa.types.is_decimal(value.type) else repr(found)
-    return shortened(text)
+    except (ValueError, OverflowError, KeyError):  # the last one where no time zone is installed
+        return f"{value.value:,} {value.type}"
+    if isinstance(found, date):  # a timestamp is one, too
+        return found.isoformat()
+    return shortened(str(found) if isinstance(found, Decimal | timedelta) else repr(found))
 
 
 def shortened(text: str) -> str:
@@ -189,19 +180,13 @@ def _arrow_types() -> dict[str, pa.DataType]:
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """Return the Arrow type of a Spark SQL type: ``BIGINT``, ``DECIMAL(10, 2)``, ``TIMESTAMP``."""
+    """Return the Arrow type of a Spark SQL type: ``BIGINT``, ``DECIMAL(10, 2)``.  Raises ``SourceError`` for others."""
     import pyarrow as pa
 
-    type_, types = sql_type(text), _arrow_types()
-    if type_.name == "decimal":
-        if not 0 < type_.precision <= DIGITS or type_.scale > type_.precision:
-            raise SourceError(
-                f"{text!r} is not a Spark type: a DECIMAL(p, s) has up to {DIGITS} digits, and s is at most p"
-            )
-        return pa.decimal128(type_.precision, type_.scale)
-    if type_.name not in types:
-        raise SourceError(f"{text!r} is not a type of a lookup column; {one_of([*types, 'decimal'], type_.name)}")
-    return types[type_.name]
+    if wrong := wrong_lookup_type(text):
+        raise SourceError(wrong)
+    type_ = sql_type(text)
+    return pa.decimal128(type_.precision, type_.scale) if type_.name == "decimal" else _arrow_types()[type_.name]
 
 
 def _spark_type(type_: pa.DataType) -> pa.DataType:

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 )
 
 from dovetail.executor.session.pyspark_versions import CalendarIntervalType
+from dovetail.planner.expr import quote
 
 Convert = Callable[[Column], Column]
 
@@ -62,7 +63,7 @@ def _converted(frame: DataFrame, schema: StructType, converter: Callable[[DataTy
     found = [converter(field.dataType) for field in schema]
     if not any(found):
         return frame
-    columns = [frame["`" + name.replace("`", "``") + "`"] for name in frame.columns]
+    columns = [frame[quote(name)] for name in frame.columns]
     for n, convert in enumerate(found):
         if convert is not None:
             columns[n] = convert(columns[n]).alias(frame.columns[n])

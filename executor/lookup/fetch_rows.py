@@ -31,6 +31,7 @@ from dovetail.executor.lookup.spread import distribute_rows, task_count
 from dovetail.executor.lookup.tasks import COUNTS, AddMatches, FetchKeys, LoadSplit, Task
 from dovetail.executor.session.pyspark_versions import arrow_schema, collation, try_cast
 from dovetail.planner.errors import QueryError, SourceError
+from dovetail.planner.expr import quote
 from dovetail.planner.logical.lookup_spec import LookupSpec
 
 _KEY = "__dt_key"
@@ -175,7 +176,7 @@ def _distinct_keys(keys: DataFrame, spec: LookupSpec, wanted: StructType) -> Dat
 
 def _as_key(frame: DataFrame, name: str, wanted: StructField) -> Column:
     """Cast a column to the type of the source's key; NULL if no value of that type equals it."""
-    column = frame[_quoted(name)]
+    column = frame[quote(name)]
     have, want = frame.schema[name].dataType, wanted.dataType
     for type_ in (have, want):
         if isinstance(type_, StringType) and collation(type_) != "UTF8_BINARY":
@@ -186,7 +187,7 @@ def _as_key(frame: DataFrame, name: str, wanted: StructField) -> Column:
         raise SourceError(
             f"{name} is {have.simpleString()}, {wanted.name} of the lookup table is {want.simpleString()}; cast one"
         )
-    narrowed = try_cast(column, _quoted(name), want)
+    narrowed = try_cast(column, quote(name), want)
     return fn.when(narrowed == column, narrowed)
 
 
@@ -197,19 +198,19 @@ def _real(type_: NumericType) -> bool:
 def _semi_join(source: SparkTable, spec: LookupSpec, keys: DataFrame) -> DataFrame:
     table = _filter_constants(spark_table(keys.sparkSession, source), spec)
     renamed = keys.toDF(*(f"{_KEY}{n}" for n in range(len(spec.keys))))
-    on = [table[_quoted(key)] == renamed[name] for key, name in zip(spec.keys, renamed.columns, strict=True)]
+    on = [table[quote(key)] == renamed[name] for key, name in zip(spec.keys, renamed.columns, strict=True)]
     rows = table if spec.full_load else table.join(renamed, on, "left_semi")
-    return rows.select(*map(_quoted, spec.columns))
+    return rows.select(*map(quote, spec.columns))
 
 
 def _spark_matches(source: SparkTable, spec: LookupSpec, keyed: DataFrame, names: list[str]) -> DataFrame:
     table = _filter_constants(spark_table(keyed.sparkSession, source), spec)
-    columns = [table[_quoted(name)] for name in spec.columns]
-    keys = [table[_quoted(key)].alias(f"{name}_of_table") for key, name in zip(spec.keys, names, strict=True)]
+    columns = [table[quote(name)] for name in spec.columns]
+    keys = [table[quote(key)].alias(f"{name}_of_table") for key, name in zip(spec.keys, names, strict=True)]
     grouped = table.groupBy(*keys).agg(fn.collect_list(fn.struct(*columns)).alias("matches"))
     on = [keyed[name] == grouped[f"{name}_of_table"] for name in names]
     none = fn.array().cast(grouped.schema["matches"].dataType)
-    left = [keyed[_quoted(name)] for name in keyed.columns if name not in names]
+    left = [keyed[quote(name)] for name in keyed.columns if name not in names]
     return keyed.join(grouped, on, "left").select(*left, fn.coalesce(grouped["matches"], none).alias("matches"))
 
 
@@ -218,7 +219,7 @@ def _filter_constants(table: DataFrame, spec: LookupSpec) -> DataFrame:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             table = table.filter(fn.lit(False))
         else:
-            table = table.filter(table[_quoted(name)] == fn.lit(value))
+            table = table.filter(table[quote(name)] == fn.lit(value))
     return table
 
 
@@ -226,7 +227,3 @@ def _refuse_duplicates(names: list[str]) -> None:
     folded = [name.lower() for name in names]
     if twice := [name for name in names if folded.count(name.lower()) > 1]:
         raise SourceError(f"two columns of the lookup join have the name {twice[0]}; rename one")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -8,6 +8,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from dovetail.executor.lookup.metrics import is_connect
 from dovetail.executor.session.pyspark_versions import VariantType
+from dovetail.planner.expr import quote
 
 _SAMPLE = 100_000  # rows in the sample for hot keys
 _MOST = 1_000  # hot keys
@@ -34,7 +35,7 @@ def distribute_rows(session: SparkSession, frame: DataFrame, keys: list[str], *,
         anywhere |= column.isNull()
     if skew and (hot := hot_keys(frame.select(*columns), count)):
         anywhere |= fn.xxhash64(*columns).isin(hot)
-    row = [fn.col("`" + field.name.replace("`", "``") + "`") for field in frame.schema if _is_hashable(field.dataType)]
+    row = [fn.col(quote(field.name)) for field in frame.schema if _is_hashable(field.dataType)]
     return frame.repartition(count, *columns, fn.when(anywhere, fn.xxhash64(*row)))
 
 

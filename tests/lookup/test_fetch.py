@@ -151,7 +151,9 @@ def test_a_key_beyond_the_dates_of_python_is_shown_in_an_error() -> None:
     days = pa.array([6585322, -800000, 10_000_000], pa.int32()).cast(pa.date32())
     times = pa.array([2**62, -(2**62), 0]).cast(pa.timestamp("us", "UTC"))
     fetcher = Fetcher(Far(), spec(keys=("day", "at"), columns=("day",)), FAR)
-    with pytest.raises(LookupFailed, match=r"\+20000-01-01, \+148108-07-06T14:00:27\.387904.*\(-0221-09-04, -144169-"):
+    with pytest.raises(
+        LookupFailed, match=r"6,585,322 date32\[day\], 4,611,686,018,427,387,904 timestamp\[us, tz=UTC\]"
+    ):
         list(fetcher.answers([pa.table({"day": days, "at": times})]))
     fetcher.close()
 
@@ -201,7 +203,6 @@ def test_the_cache_knows_rows_and_that_there_are_none() -> None:
     assert {key: span.length for key, span in found.items()} == {100: 0, 7: 2, 2: 1}
     assert source.book.asked == [[{"id": 1}, {"id": 7}, {"id": 100}], [{"id": 2}]]
     assert (fetcher.counters.hits, fetcher.counters.misses) == (2, 4)
-    assert fetcher.counters.hit_ratio == pytest.approx(1 / 3)
 
 
 def test_more_keys_than_the_cache_holds_are_all_answered() -> None:
