@@ -43,7 +43,7 @@ def main() -> None:
                 WorkloadStatement(name, f"SELECT count(*) AS n, sum({'a' if ' a ' in text else 'e'}.id) AS t {text}")
                 for name, text in JOINS.items()
             ]
-            for found in sorted(advise(statements, planner, str, verify=True).statements, key=lambda s: s.file):
+            for found in sorted(advise(statements, planner, verify=True).statements, key=lambda s: s.file):
                 if not found.runs:
                     rows.append((f"{found.file}, {events:,} × {spans:,}", found.status, "", "", ""))
                     continue

@@ -148,7 +148,7 @@ def explain(
     from dovetail.optimizer.commands.explain import show_explanations
 
     check_text_output(out, overwrite=overwrite)
-    show_explanations(job.read(several=True), job.catalog, mode.value, out)
+    show_explanations(job.read(several=True), mode.value, out)
 
 
 @app.command(
@@ -164,7 +164,7 @@ def rewrite(
     """
     from dovetail.optimizer.commands.explain import show_rewritings
 
-    show_rewritings(job.read(several=True), job.catalog)
+    show_rewritings(job.read(several=True))
 
 
 @app.command(epilog="Example: dovetail verify query.sql --table events=events.parquet --table sessions=sessions.csv")
@@ -245,7 +245,7 @@ def report(
     from dovetail.optimizer.commands.report import write_report
 
     check_text_output(out, overwrite=overwrite)
-    write_report(job.read(), job.catalog, out, anonymize=anonymize, verify=verify)
+    write_report(job.read(), out, anonymize=anonymize, verify=verify)
 
 
 app.command(epilog="Example: dovetail advise queries/ --catalog catalog.toml")(advise)

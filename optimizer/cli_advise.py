@@ -66,12 +66,11 @@ def advise(
         raise InputError("--baseline needs --fail-on; add --fail-on new-nested-loop")
     if measure and not verify:
         raise InputError("--measure needs --verify; add --verify")
-    from dovetail.optimizer.commands.advise import AdviseJob
+    from dovetail.optimizer.commands.advise import run_advise
 
-    advise_job = AdviseJob(
+    run_advise(
         queries,
         job.read("SELECT 1"),
-        job.catalog,
         html=html,
         json=json,
         verify=verify,
@@ -80,7 +79,6 @@ def advise(
         baseline=baseline,
         new_baseline=new_baseline,
     )
-    advise_job.run()
 
 
 @with_job_options("query", "sql")

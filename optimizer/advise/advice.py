@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -12,6 +12,7 @@ from dovetail.optimizer.advise.remedies import has_or, loop_remedy, remedy_of
 from dovetail.optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
 from dovetail.optimizer.advise.variables import assignment, check_template, substitute_variables
 from dovetail.optimizer.advise.workload import WorkloadStatement
+from dovetail.optimizer.commands.failures import describe_failure
 from dovetail.optimizer.plan import Plan
 from dovetail.planner.errors import QueryError, Unsupported
 from dovetail.planner.explain.records import Choice, Declined
@@ -30,7 +31,6 @@ _CHANGES = frozenset(("BEGIN", "DELETE", "MERGE", "UPDATE"))
 def advise(
     statements: Sequence[WorkloadStatement],
     planner: WorkloadPlanner,
-    describe_error: Callable[[Exception], str],
     *,
     verify: bool = False,
     variables: Mapping[str, str] | None = None,
@@ -38,18 +38,18 @@ def advise(
     """Plan the statements in their order; ``verify`` runs the rewritten ones both ways.
 
     ``variables``: the values of ``${name}``; a SET among the statements adds to them.
-    ``describe_error``: the message of an exception.  An exception concerns one statement; the others are planned.
+    An exception concerns one statement; the others are planned.
     """
     start = perf_counter()
     found: list[StatementAdvice] = []
     values = dict(variables or {})
     for statement in statements:
         try:
-            found.append(_advise(_prepared(statement, values), planner, describe_error, verify=verify))
+            found.append(_advise(_prepared(statement, values), planner, verify=verify))
         except QueryError as error:
             found.append(_problem(statement, error.reason, error))
         except Exception as error:  # noqa: BLE001 - it concerns one statement of many
-            found.append(_problem(statement, describe_error(error)))
+            found.append(_problem(statement, describe_failure(error)[0]))
     return Report.of(found, planner.description, perf_counter() - start)
 
 
@@ -68,9 +68,7 @@ def _problem(statement: WorkloadStatement, reason: str, error: QueryError | None
     return StatementAdvice(statement.file, place, "problem", problem=text, text=statement.text, start=statement.start)
 
 
-def _advise(
-    statement: WorkloadStatement, planner: WorkloadPlanner, describe_error: Callable[[Exception], str], *, verify: bool
-) -> StatementAdvice:
+def _advise(statement: WorkloadStatement, planner: WorkloadPlanner, *, verify: bool) -> StatementAdvice:
     plan = planner.plan(statement.text)
     if plan.logical is None:
         return _unread(statement, plan.declined[0])
@@ -100,7 +98,7 @@ def _advise(
     try:
         found = planner.verify(statement.text)
     except Exception as error:  # noqa: BLE001 - it concerns one statement of many
-        return replace(advice, verified=f"not verified: {describe_error(error)}")
+        return replace(advice, verified=f"not verified: {describe_failure(error)[0]}")
     return replace(advice, verified=str(found), same=found.same, runs=found.runs)
 
 
@@ -111,7 +109,7 @@ def _unread(statement: WorkloadStatement, reason: Declined) -> StatementAdvice:
     if word in _COMMANDS:
         return StatementAdvice(statement.file, statement.start, "not a query", text=statement.text)
     if reason.rule == "switch":
-        off = DeclinedFinding(statement.place(reason.place), reason.rule, reason.reason, reason.code, "")
+        off = DeclinedFinding(statement.place(reason.place), reason.rule, reason.code, reason.reason, "")
         return replace(_problem(statement, ""), status="declined", declined=(off,))
     return _problem(statement, f"The statement cannot be read: {reason.reason}", QueryError("", reason.place))
 
@@ -121,7 +119,7 @@ def _declined(statement: WorkloadStatement, plan: Plan, loops: tuple[LoopFinding
     is_or = any(has_or(loop.condition) for loop in loops if not loop.removed)  # another bound would not help
     codes = [(d, "" if is_or and d.code == "one_sided" else remedy_of(d.code)) for d in plan.declined]
     return tuple(
-        DeclinedFinding(statement.place(d.place), d.rule, d.reason, d.code, remedy)
+        DeclinedFinding(statement.place(d.place), d.rule, d.code, d.reason, remedy)
         for d, remedy in codes
         if d.code != "equality_join"
     )
@@ -130,11 +128,8 @@ def _declined(statement: WorkloadStatement, plan: Plan, loops: tuple[LoopFinding
 def _loops(statement: WorkloadStatement, planner: WorkloadPlanner, plan: Plan) -> tuple[LoopFinding, ...]:
     """The nested loops as written; one is removed if the rewriting has none with its condition."""
     written = planner.nested_loops(plan)
-    left = (
-        Counter((loop.kind, loop.condition) for loop in planner.remaining_loops(plan, written))
-        if written
-        else Counter()
-    )
+    remaining = planner.remaining_loops(plan, written) if written else ()
+    left = Counter((loop.kind, loop.condition) for loop in remaining)
     found = []
     for loop in written:
         remains = left[loop.kind, loop.condition] > 0

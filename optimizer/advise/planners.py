@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
@@ -13,6 +14,7 @@ from dovetail.optimizer.options import Options
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.planning import plan_sql
 from dovetail.planner.bind.names import Resolver
+from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import QueryError, Unsupported
 from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import Cte, Logical, Scan
@@ -36,48 +38,63 @@ _WINDOW_CALL = re.compile(r"(?i)\bwindow(?=\s*\()")
 """Spark's function of time windows, whose name sqlglot reads as the clause."""
 
 
-class WorkloadPlanner(Protocol):
+class WorkloadPlanner(ABC):
     """Plans statements and finds their nested loops; ``description``: against what."""
 
     description: str
 
+    @property
+    @abstractmethod
+    def catalog(self) -> Catalog:
+        """The tables that statements read."""
+
+    @abstractmethod
     def plan(self, text: str) -> Plan:
         """Plan a statement.  Raises ``QueryError``, or what Spark raises, for one that cannot run."""
-        ...
 
     def explained(self, text: str) -> Plan:
         """Plan a statement to explain it: one that Spark cannot analyze has Spark's error as ``rejection``."""
-        ...
+        return self.plan(text)
 
+    @abstractmethod
     def run_command(self, text: str) -> None:
         """Run a statement that changes the session."""
-        ...
 
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
         """The nested loops of the statement as written."""
-        ...
+        return find_nested_loops(plan.logical, self.catalog) if plan.logical else ()
 
     def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
         """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
-        ...
+        if plan.rewriting is None:
+            return written
+        try:
+            logical, _ = from_sql(plan.rewriting)
+        except Unsupported:
+            return ()
+        return find_nested_loops(logical, self.catalog)
 
+    @abstractmethod
     def add_relation(self, name: str, plan: Plan) -> None:
         """Let later statements read what a statement creates under a name."""
-        ...
 
     def verify(self, text: str) -> Verification:
         """Run a statement both ways, and compare the rows."""
-        ...
+        raise NotImplementedError("verification needs Spark")
 
 
-class OfflinePlanner:
+class OfflinePlanner(WorkloadPlanner):
     """Plans against the tables that a catalog file declares, and those that earlier statements create."""
 
     def __init__(self, catalog: CatalogFile, options: Options):
-        self.catalog = catalog
+        self._catalog = catalog
         self.options = options
         self.description = catalog.path.name
         self._has_variables = False
+
+    @property
+    def catalog(self) -> CatalogFile:
+        return self._catalog
 
     def plan(self, text: str) -> Plan:
         """Plan a statement.  Raises ``QueryError`` for a table or column that is not declared, or for wrong syntax."""
@@ -102,8 +119,6 @@ class OfflinePlanner:
                 )
         return plan
 
-    explained = plan
-
     def run_command(self, text: str) -> None:
         """Do nothing: a catalog has its own settings."""
 
@@ -118,27 +133,16 @@ class OfflinePlanner:
                 name = ".".join(scan.name)
                 raise QueryError(f"There is no table {name}. Declare it under [tables.{name}] in the catalog.", place)
 
-    def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
-        """The nested loops of the statement as written."""
-        return find_nested_loops(plan.logical, self.catalog) if plan.logical else ()
-
-    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
-        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
-        return _loops_of(plan, self.catalog, written)
-
     def add_relation(self, name: str, plan: Plan) -> None:
         """Declare a table with the columns of a query."""
         columns = _columns(plan.logical, self.catalog)
         if columns:
             parts = tuple(t.text for t in tokenize(name).items if t.word != ".")
             others = tuple(t for t in self.catalog.tables if t.name != parts)
-            self.catalog = replace(self.catalog, tables=(*others, Table(parts, columns)))
-
-    def verify(self, text: str) -> Verification:
-        raise NotImplementedError("verification needs Spark")
+            self._catalog = replace(self.catalog, tables=(*others, Table(parts, columns)))
 
 
-class SessionWorkloadPlanner:
+class SessionWorkloadPlanner(WorkloadPlanner):
     """Plans on a session; a nested loop is reported only if Spark's own plan has one.
 
     ``measure``: ``verify`` runs each way once more, and measures it.
@@ -150,6 +154,12 @@ class SessionWorkloadPlanner:
         self.opt = opt
         self.measure = measure
 
+    @property
+    def catalog(self) -> Catalog:
+        from dovetail.executor.catalog.spark_catalog import SparkCatalog
+
+        return SparkCatalog(self.opt.session)
+
     def plan(self, text: str) -> Plan:
         """Plan a statement.  Raises what Spark raises for one that it cannot analyze."""
         from dovetail.executor.session.physical_plan import check_query
@@ -160,28 +170,19 @@ class SessionWorkloadPlanner:
         return plan
 
     def explained(self, text: str) -> Plan:
-        """Plan a statement to explain it: one that Spark cannot analyze has Spark's error as ``rejection``."""
         return self.opt.plan(text)
 
     def run_command(self, text: str) -> None:
-        """Run a statement that changes the session."""
         self.opt.session.sql(text)
 
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
         """The nested loops of the statement as written, unless Spark's plan has none."""
-        from dovetail.executor.catalog.spark_catalog import SparkCatalog
         from dovetail.executor.session.physical_plan import count_nested_loops
 
-        if plan.logical is None or is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
+        if is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
             return ()
-        found = find_nested_loops(plan.logical, SparkCatalog(self.opt.session))
+        found = super().nested_loops(plan)
         return found if found and count_nested_loops(self.opt.session, plan.query) else ()
-
-    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
-        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
-        from dovetail.executor.catalog.spark_catalog import SparkCatalog
-
-        return _loops_of(plan, SparkCatalog(self.opt.session), written)
 
     def add_relation(self, name: str, plan: Plan) -> None:
         """Make a query a temporary view of the session."""
@@ -192,18 +193,7 @@ class SessionWorkloadPlanner:
             create_temporary_view(self.opt.session, parts[0], plan.query)
 
     def verify(self, text: str) -> Verification:
-        """Run a statement both ways, and compare the rows."""
         return self.opt.verify(text, measure=self.measure)
-
-
-def _loops_of(plan: Plan, catalog: object, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
-    if plan.rewriting is None:
-        return written
-    try:
-        logical, _ = from_sql(plan.rewriting)
-    except Unsupported:
-        return ()
-    return find_nested_loops(logical, catalog)  # type: ignore[arg-type]
 
 
 def created_name(plan: Plan) -> str:

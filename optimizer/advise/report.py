@@ -43,8 +43,8 @@ class DeclinedFinding:
 
     place: Place
     rule: str
-    reason: str
     code: ReasonCode | None
+    reason: str
     remedy: str
 
 
@@ -118,23 +118,8 @@ class StatementAdvice:
             "pairs_saved": self.pairs_saved,
             "bytes_shuffled": self.bytes_shuffled,
             "seconds_saved": self.seconds_saved,
-            "nested_loops": [
-                {
-                    **_place(loop.place),
-                    "kind": loop.kind,
-                    "left": loop.left,
-                    "right": loop.right,
-                    "condition": loop.condition,
-                    "pairs": loop.pairs,
-                    "removed": loop.removed,
-                    "remedy": loop.remedy,
-                }
-                for loop in self.loops
-            ],
-            "declined": [
-                {**_place(d.place), "rule": d.rule, "code": d.code, "reason": d.reason, "remedy": d.remedy}
-                for d in self.declined
-            ],
+            "nested_loops": [_with_line_and_column(loop) for loop in self.loops],
+            "declined": [_with_line_and_column(reason) for reason in self.declined],
             **({"problem": self.problem} if self.problem else {}),
             **({"verified": self.verified, "same": self.same} if self.verified else {}),
             **({"seconds_measured": self.runs.seconds} if self.runs else {}),
@@ -178,3 +163,8 @@ class Report:
 
 def _place(place: Place) -> dict[str, int]:
     return {"line": place.line, "column": place.column}
+
+
+def _with_line_and_column(finding: LoopFinding | DeclinedFinding) -> dict[str, Any]:
+    fields = vars(finding).copy()
+    return {**_place(fields.pop("place")), **fields}

@@ -7,6 +7,8 @@ each model; models come after those that they read.
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -16,7 +18,6 @@ from typing import Any
 from dovetail.planner.errors import InputError, Place, Unsupported, reason_of
 from dovetail.planner.expr.tokens import tokenize_unmatched
 
-_LARGEST = 64 << 20  # bytes of a file
 _FIRST = Place(1, 1)
 _NOT_COMPILED = "The manifest has no compiled code of this model. Run `dbt compile` without --select."
 
@@ -45,7 +46,7 @@ class WorkloadStatement:
 def read_workload(path: str) -> tuple[WorkloadStatement, ...]:
     """The statements of a .sql file, a folder of them, a dbt project or its manifest.  Raises ``InputError``."""
     root = Path(path)
-    if "\0" in path or not root.exists():
+    if not root.exists():
         raise InputError(f"there is no file or folder {path!r}; name a folder of .sql files or a dbt project")
     if root.is_file():
         return tuple(_manifest(root) if root.suffix == ".json" else _statements(root, root.name))
@@ -60,19 +61,21 @@ def read_workload(path: str) -> tuple[WorkloadStatement, ...]:
     return tuple(s for file in files for s in _statements_or_problem(file, file.relative_to(root).as_posix()))
 
 
-def _read(file: Path) -> str:
+def read_text(path: str) -> str:
+    """The text of a file, or of stdin (``-``).  Raises ``InputError``."""
     try:
-        if file.stat().st_size > _LARGEST:
-            raise InputError(f"{file} has more than {_LARGEST >> 20} MB; a file of queries is smaller")
-        return file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        hint = "; to give the query itself, use --sql" if re.search(r"\s", path) else ""
+        raise InputError(f"there is no file {path}{hint}") from error
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {reason_of(error)}") from error
+        raise InputError(f"{path} cannot be read: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not text in UTF-8; save it as UTF-8") from error
+        raise InputError(f"{'stdin' if path == '-' else path} is not text in UTF-8; save it as UTF-8") from error
 
 
 def _statements(file: Path, name: str) -> Iterator[WorkloadStatement]:
-    yield from split_statements(_read(file), name)
+    yield from split_statements(read_text(str(file)).replace("\r\n", "\n"), name)
 
 
 def _statements_or_problem(file: Path, name: str) -> Iterator[WorkloadStatement]:
@@ -105,7 +108,7 @@ def split_statements(text: str, name: str) -> Iterator[WorkloadStatement]:
 def _manifest(file: Path) -> Iterator[WorkloadStatement]:
     """The models of a dbt manifest, in an order in which each comes after those that it reads."""
     try:
-        nodes: dict[str, dict[str, Any]] = json.loads(_read(file))["nodes"]
+        nodes: dict[str, dict[str, Any]] = json.loads(read_text(str(file)))["nodes"]
         models = {key: node for key, node in nodes.items() if node.get("resource_type") in ("model", "snapshot")}
         reads = {
             key: [k for k in node.get("depends_on", {}).get("nodes", ()) if k in models] for key, node in models.items()

@@ -46,6 +46,7 @@ class _Lookup:
 class CatalogFile:
     """A catalog file with those that it extends: lookups and tables by name, all of them checked."""
 
+    path: str
     lookups: dict[str, _Lookup]
     tables: dict[str, tuple[Document, dict[str, Any]]]
 
@@ -82,7 +83,7 @@ def read_catalog(path: str | None) -> CatalogFile | None:
             tables |= {name: (document, body) for name, body in document.data.get("tables", {}).items()}
     except CatalogError as error:
         raise InputError(f"{_OPTION} {error}") from error
-    return CatalogFile(lookups, tables)
+    return CatalogFile(path, lookups, tables)
 
 
 def _source(document: Document, name: str, settings: dict[str, Any]) -> LookupSource:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich import box
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
@@ -81,7 +80,7 @@ def _print_steps(demo: Demo, console: Console) -> None:
 
 
 def _build_comparison(demo: Demo) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = terminal.new_table()
     table.add_column("the slice")
     table.add_column("seconds", justify="right")
     table.add_row("plain Spark", f"{demo.plain.seconds:.2f}")

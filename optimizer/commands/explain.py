@@ -9,10 +9,10 @@ from pathlib import Path
 
 import typer
 
-from dovetail.optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner, created_name
+from dovetail.optimizer.advise.planners import OfflinePlanner, WorkloadPlanner, created_name
 from dovetail.optimizer.commands.failures import CommandFailed, Exit
 from dovetail.optimizer.commands.inputs import Job
-from dovetail.optimizer.commands.offline import is_offline, offline_planner
+from dovetail.optimizer.commands.offline import planner_for
 from dovetail.optimizer.commands.several import heading, located_statement
 from dovetail.optimizer.commands.terminal import print_error, print_note, print_warnings, show_status
 from dovetail.optimizer.plan import Mode, Plan
@@ -25,23 +25,19 @@ _SESSION_COMMANDS = frozenset(("SET", "RESET", "USE"))
 """Statements that change how later ones are planned, and that cost nothing."""
 
 
-def plan_job(job: Job, catalog: str | None) -> Iterator[Plan | CommandFailed]:
+def plan_job(job: Job) -> Iterator[Plan | CommandFailed]:
     """Plan the statements in their order, on a session, or without Spark against the columns of a catalog file.
 
     Later statements can read the views of earlier ones, and have their settings.  One of several that cannot be planned
     is its error.
     """
-    if is_offline(job):
-        yield from _plans(job, offline_planner(job, catalog or ""))
-        print_note(f"planned without Spark, against the tables of {catalog}")
-        return
-    from dovetail.optimizer.commands.work import optimizer_for
-
-    with optimizer_for(job) as opt:
-        yield from _plans(job, SessionWorkloadPlanner(opt))
+    with planner_for(job) as planner:
+        yield from _plans(job, planner)
+    if isinstance(planner, OfflinePlanner) and job.catalog:
+        print_note(f"planned without Spark, against the tables of {job.catalog.path}")
 
 
-def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None) -> None:
+def show_explanations(job: Job, mode: Mode, out: str | None) -> None:
     """Print the explanation of each statement, or write all to a file.
 
     Raises ``CommandFailed`` after the others if one of several cannot be planned.
@@ -53,7 +49,7 @@ def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None
                 f"{job.source} has {len(job.statements)} statements, and a page shows one; `dovetail advise "
                 f"{job.source} --html FILE` writes a page of all"
             )
-    found = list(plan_job(job, catalog))
+    found = list(plan_job(job))
     failures = [error for error in found if isinstance(error, CommandFailed)]
     explanation = _explain(job, found, mode)
     if out is None:
@@ -83,10 +79,10 @@ def _explain(job: Job, found: list[Plan | CommandFailed], mode: Mode) -> str:
     return "\n\n".join(texts.values())
 
 
-def show_rewritings(job: Job, catalog: str | None) -> None:
+def show_rewritings(job: Job) -> None:
     """Print the SQL of each statement, for any data; what a lookup fetches goes to stderr."""
     job = replace(job, options=replace(job.options, generic_plan=True))  # the text is kept, and runs over other rows
-    for plan in plan_job(job, catalog):
+    for plan in plan_job(job):
         if isinstance(plan, CommandFailed):
             raise plan
         text = plan.sql()

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import typer
 
 from dovetail.optimizer.commands.inputs import DEFAULTS, Job
-from dovetail.optimizer.commands.offline import is_offline, offline_planner
+from dovetail.optimizer.commands.offline import planner_for
 from dovetail.optimizer.commands.terminal import print_note, show_status
 from dovetail.optimizer.report import build_report, issue_tracker
 
 
-def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: bool, verify: bool) -> None:
+def write_report(job: Job, out: str | None, *, anonymize: bool, verify: bool) -> None:
     """Plan the statement, run it both ways if requested, and print the report or write it to a file."""
-    write = partial(build_report, anonymize=anonymize, defaults=DEFAULTS)
-    if is_offline(job) and not verify:
-        planner = offline_planner(job, catalog or "")
-        text = write(planner.explained(job.text), catalog=planner.catalog)
-    else:
-        from dovetail.optimizer.commands.work import optimizer_for
-
-        with optimizer_for(job) as opt:
-            with show_status("planning"):
-                plan = opt.plan(job.text)
-            with show_status("running the query both ways" if verify else "writing the report"):
-                verified = opt.verify(job.text, measure=True) if verify else None
-                text = write(plan, verified=verified)
+    with planner_for(job, measure=True, needs_spark=verify) as planner:
+        with show_status("planning"):
+            plan = planner.explained(job.text)
+        with show_status("running the query both ways" if verify else "writing the report"):
+            verified = planner.verify(job.text) if verify else None
+            text = build_report(
+                plan, anonymize=anonymize, verified=verified, defaults=DEFAULTS, catalog=planner.catalog
+            )
     if out is None:
         typer.echo(text)
         return

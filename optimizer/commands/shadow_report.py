@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from dovetail.optimizer.commands import terminal
@@ -73,7 +71,7 @@ def _verify(statements: tuple[ShadowStatement, ...], job: Job, checks: Checks) -
 def _print(report: ShadowReport, verified: tuple[_Verified, ...]) -> None:
     console = terminal.stdout_console()
     if report.rewritten:
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+        table = terminal.new_table()
         table.add_column("statement")
         table.add_column("runs", justify="right")
         table.add_column("saves", justify="right", overflow="fold")

@@ -121,9 +121,14 @@ def print_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]
 _NARROWEST = 8  # characters of a column of a table
 
 
+def new_table() -> Table:
+    """Create a table with a line below its header, and no other."""
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+
+
 def build_rows_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> Table:
     """Build a table of rows under columns of (name, type): numbers align right, NULL is dim."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = new_table()
     for name, kind in columns:
         right = kind.split("(")[0] in _NUMBERS
         table.add_column(Text(name), justify="right" if right else "left", overflow="fold")

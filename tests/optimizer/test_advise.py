@@ -108,7 +108,7 @@ def catalog(tmp_path: Path) -> Path:
 def test_planted_nested_loops_are_found_and_nothing_else(tmp_path: Path, catalog: Path, seed: int) -> None:
     expected = plant(tmp_path / "q", seed)
     assert len(expected) == 20
-    report = advise(read_workload(str(tmp_path / "q")), OfflinePlanner(read_catalog(catalog), Options()), str)
+    report = advise(read_workload(str(tmp_path / "q")), OfflinePlanner(read_catalog(catalog), Options()))
     assert [s.problem for s in report.statements if s.problem] == []
     assert found(report) == expected
 
@@ -137,7 +137,7 @@ def test_on_a_session_statements_are_verified(spark: Any, tmp_path: Path) -> Non
         "SELECT count(*) FROM near;\nSELECT nothing FROM p;\nSELECT p.id FROM p JOIN i ON p.id = i.id\n"
     )
     planner = SessionWorkloadPlanner(Optimizer(session, Options(force=True)))
-    report = advise(read_workload(str(tmp_path)), planner, lambda error: str(error).splitlines()[0], verify=True)
+    report = advise(read_workload(str(tmp_path)), planner, verify=True)
     by_line = {s.place.line: s for s in report.statements}
     assert by_line[2].status == "rewritten"
     assert by_line[2].same
@@ -147,7 +147,7 @@ def test_on_a_session_statements_are_verified(spark: Any, tmp_path: Path) -> Non
     assert "nothing" in by_line[4].problem
     assert by_line[5].loops == ()
     planner.measure = True
-    report = advise(read_workload(str(tmp_path)), planner, str, verify=True)
+    report = advise(read_workload(str(tmp_path)), planner, verify=True)
     first = report.statements[0].to_json()
     assert first["verified"].startswith("same: 147 rows both ways; ")
     assert set(first["seconds_measured"]) == {"written", "rewritten"}
@@ -159,7 +159,7 @@ def test_no_false_alarm_on_tpc(suite: str, tmp_path: Path) -> None:
 
     for name, text in data.queries(suite).items():
         (tmp_path / f"{name}.sql").write_text(text)
-    report = advise(read_workload(str(tmp_path)), OfflinePlanner(tpc_catalog(suite), Options()), str)
+    report = advise(read_workload(str(tmp_path)), OfflinePlanner(tpc_catalog(suite), Options()))
     assert [s for s in report.statements if s.problem] == []
     # ds77 reads FROM cs, cr without a condition: Spark's plan of it has a nested loop.
     assert {s.file for s in report.statements if s.loops} == ({"ds77.sql"} if suite == "tpcds" else set())
