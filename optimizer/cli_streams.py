@@ -13,11 +13,12 @@ from dovetail.optimizer.commands.inputs import (
     check_folder,
     check_seconds,
     check_trigger,
-    read_folder,
+    local_folder,
     read_pairs,
     read_query,
 )
 from dovetail.planner.errors import InputError, one_of
+from dovetail.planner.state.sink import Sink
 
 Streams = Annotated[
     list[str] | None,
@@ -94,20 +95,31 @@ def stream(
 
     The same command goes on where the last one ended, or was killed. `dovetail state` shows what is kept.
     """
-    from dovetail.optimizer.commands.streamed import StreamJob, read_streams, run_stream
+    from dovetail.optimizer.commands.streamed import read_streams, run_stream
 
     check_folder("--checkpoint", checkpoint)
     check_folder("--out", out)
     check_trigger(trigger)
     check_seconds("--state-ttl", state_ttl, least=0.001)
-    if format not in (possible := ("parquet", "orc", "json", "csv")):
-        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
+    _check_format(format, "parquet", "orc", "json", "csv")
     read = replace(job, engine=EngineName("spark")).read()
     streams = read_streams(stream or (), schema or (), watermark or (), here=read.here)
-    checkpoint, out = (
-        read_folder(o, path, here=read.here) for o, path in (("--checkpoint", checkpoint), ("--out", out))
+    run_stream(
+        read,
+        streams,
+        Sink(format, local_folder(out, here=read.here)),
+        checkpoint=local_folder(checkpoint, here=read.here),
+        trigger=trigger,
+        files=files,
+        state_modules=state_modules,
+        state_ttl=state_ttl,
+        bins=bins,
     )
-    run_stream(StreamJob(read, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
+
+
+def _check_format(format: str, *possible: str) -> None:
+    if format not in possible:
+        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
 
 
 @with_job_options("catalog", "key", "remote", "engine")
@@ -161,7 +173,7 @@ def materialize(
     The first call builds the view. The same command refreshes it: it reads and joins only what has arrived since.
     Several views over the same streams share their state: see --with.
     """
-    from dovetail.optimizer.commands.materialize import MaterializeJob, run_materialize
+    from dovetail.optimizer.commands.materialize import run_materialize
     from dovetail.optimizer.commands.streamed import read_streams
 
     if not name.strip():
@@ -172,20 +184,29 @@ def materialize(
     check_seconds("--every", every)
     read = replace(job, engine=EngineName("spark")).read()
     streams = read_streams(stream or (), schema or (), (), here=read.here)
-    if format not in (possible := ("parquet", "orc", "json")):
-        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
-    changelogs = read_pairs("--changelog", changelog or ())
-    others = {}
+    _check_format(format, "parquet", "orc", "json")
+    changelogs, queries = read_pairs("--changelog", changelog or ()), {name: read.text}
     for other, file in read_pairs("--with", other_views or ()).items():
+        if other == name:
+            raise InputError(f"--with {name}: --as gives this name to another view; choose another")
         with located(f"--with {other}"):
-            others[other] = read_query(file, None)
-    if name in others:
-        raise InputError(f"--with {name}: --as gives this name to another view; choose another")
-    state, out = read_folder("--state", state, here=read.here), out and read_folder("--out", out, here=read.here)
-    materialize_job = MaterializeJob(
-        read, streams, changelogs, name, state, out, format, every, files, verify, json, others
-    )
-    if not run_materialize(materialize_job):
+            queries[other] = read_query(file, None)
+    sinks = {}
+    if out:
+        out = local_folder(out, here=read.here)
+        sinks = {view: Sink(format, f"{out}/{view}" if len(queries) > 1 else out) for view in queries}
+    if not run_materialize(
+        read,
+        queries,
+        streams,
+        changelogs,
+        state=local_folder(state, here=read.here),
+        sinks=sinks,
+        every=every,
+        files=files,
+        verify=verify,
+        json=json,
+    ):
         raise typer.Exit(1)
 
 

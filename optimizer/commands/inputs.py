@@ -5,14 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from dovetail.optimizer.advise.workload import WorkloadStatement, split_statements
+from dovetail.optimizer.advise.workload import WorkloadStatement, read_text, split_statements
 from dovetail.optimizer.commands.catalog import CatalogFile
 from dovetail.optimizer.commands.failures import located
 from dovetail.optimizer.options import Options
@@ -78,39 +77,15 @@ class Job:
         return self.engine == "sail" or (self.remote or self.master).startswith("local")
 
 
-_LONGEST_QUERY = 64 << 20  # bytes
-
-
 def read_query(path: str | None, text: str | None) -> str:
     """The SQL of a file, of stdin (``-``), or of ``--sql``.  Raises ``InputError``."""
     if (path is None) == (text is None):
         raise InputError("name a file with a query, or `-` for stdin, or give the query with --sql")
     if text is None:
-        text = _text_of(path or "")
+        text = read_text(path or "")
     if not text.strip():
         raise InputError(f"there is no query in {'--sql' if path is None else 'stdin' if path == '-' else path}")
     return text
-
-
-def _text_of(path: str) -> str:
-    if "\0" in path:
-        raise InputError(f"{path!r}: a path cannot contain a zero byte")
-    try:
-        if path == "-":
-            raw = sys.stdin.buffer.read(_LONGEST_QUERY + 1)
-        else:
-            with Path(path).open("rb") as file:
-                raw = file.read(_LONGEST_QUERY + 1)
-        if len(raw) > _LONGEST_QUERY:
-            raise InputError(f"{path} has more than {_LONGEST_QUERY >> 20} MB; a query is shorter")
-        return raw.decode("utf-8-sig")
-    except FileNotFoundError as error:
-        hint = "; to give the query itself, use --sql" if re.search(r"\s", path) else ""
-        raise InputError(f"there is no file {path}{hint}") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {reason_of(error)}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{'stdin' if path == '-' else path} is not text in UTF-8; save it as UTF-8") from error
 
 
 def read_pairs(option: str, given: Sequence[str]) -> dict[str, str]:
@@ -156,8 +131,6 @@ def read_tables(given: Sequence[str], *, here: bool, option: str = "--table") ->
 def _table(name: str, path: str, where: str, *, look: bool) -> Table:
     if not look:
         return Table(name, path, format_of(path) or "parquet")
-    if "\0" in path:
-        raise InputError(f"{where}: a path cannot contain a zero byte")
     with located(where):
         files = list(_files(path))
     if not files:
@@ -209,26 +182,15 @@ def _is_array(path: Path) -> bool:
         return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
-def read_folder(option: str, path: str, *, here: bool) -> str:
-    """The folder of an option, from the root of this machine's files if it is ``here``.  Raises ``InputError``."""
-    check_folder(option, path)
+def local_folder(path: str, *, here: bool) -> str:
+    """A folder from the root of this machine's files if it is ``here``."""
     return str(Path(path).absolute()) if here and "://" not in path and not path.startswith("file:") else path
 
 
 def check_folder(option: str, path: str) -> None:
-    """Raise ``InputError`` for what no folder can be called."""
+    """Raise ``InputError`` for an option without its folder."""
     if not path.strip():
         raise InputError(f"{option} FOLDER is missing; add it")
-    if "\0" in path:
-        raise InputError(f"{option}: a path cannot contain a zero byte")
-    if "://" in path:
-        return
-    longest = max((len(os.fsencode(part)) for part in path.split("/")), default=0)
-    if longest > _LONGEST_NAME or len(os.fsencode(path)) > _LONGEST_PATH:
-        raise InputError(f"{option}: a path may have {_LONGEST_PATH} bytes, and each name in it {_LONGEST_NAME}")
-
-
-_LONGEST_NAME, _LONGEST_PATH = 255, 4_000
 
 
 def check_seconds(option: str, seconds: float | None, *, least: float = 0.0) -> None:
@@ -295,8 +257,6 @@ def write_text(option: str, path: str, text: str) -> None:
 def _check_place(output: OutputPath, option: str = "--out") -> None:
     path = Path(output.path)
     where = f"{option} {output.path}"
-    if "\0" in output.path:
-        raise InputError(f"{option}: a path cannot contain a zero byte")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{where}: there is no directory {path.parent}")
     try:  # permissions are not enough: /proc grants them to root and accepts no file

@@ -21,7 +21,7 @@ def exec_program(
         Options.from_mapping(dict(options))
     if module is None and not program:
         raise InputError("name a Python program, as `dovetail exec job.py`, or a module, as `dovetail exec -m NAME`")
-    if module is None and ("\0" in program[0] or not Path(program[0]).is_file()):
+    if module is None and not Path(program[0]).is_file():
         raise InputError(f"there is no file {program[0]!r}; name a Python program, or a module with -m")
     if module is not None and not _is_module(module):
         raise InputError(f"there is no module {module!r} to run; name one that `python -m` runs")

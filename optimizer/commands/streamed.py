@@ -23,7 +23,7 @@ from dovetail.planner.state.progress import of_arrangements
 from dovetail.planner.state.sink import Sink
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -37,22 +37,6 @@ class Streamed:
     table: Table
     schema: str | None
     watermark: tuple[str, str] | None
-
-
-@dataclass(frozen=True)
-class StreamJob:
-    """A query over streams, where it keeps its state, where its rows go, and how it runs."""
-
-    query: Job
-    streams: tuple[Streamed, ...]
-    checkpoint: str
-    out: str
-    format: str
-    trigger: str | None
-    files: int | None
-    state_modules: bool | None
-    state_ttl: float | None
-    bins: bool | None
 
 
 def read_streams(
@@ -78,23 +62,34 @@ def read_streams(
     return tuple(Streamed(t, types.get(t.name), delays.get(t.name)) for t in tables)
 
 
-def run_stream(job: StreamJob) -> None:
+def run_stream(
+    job: Job,
+    streams: tuple[Streamed, ...],
+    sink: Sink,
+    *,
+    checkpoint: str,
+    trigger: str | None,
+    files: int | None,
+    state_modules: bool | None,
+    state_ttl: float | None,
+    bins: bool | None,
+) -> None:
     """Run a query until all is taken, or until Ctrl-C, with a live line.  Raises what Spark raises."""
-    with optimizer_for(job.query) as opt:
+    with optimizer_for(job) as opt:
         with terminal.show_status("looking at the streams"):
-            for stream in job.streams:
-                view(opt.session, stream, job.files)
-            plan = opt.stream_plan(job.query.text, state_modules=job.state_modules, bins=job.bins)
+            for stream in streams:
+                create_view(opt.session, stream, files)
+            plan = opt.stream_plan(job.text, state_modules=state_modules, bins=bins)
         if plan.join or plan.reason:
             terminal.print_note(plan.explain())
         query = opt.stream(
-            job.query.text,
-            checkpoint=job.checkpoint,
-            sink=Sink(job.format, job.out),
-            trigger=job.trigger,
-            state_modules=job.state_modules,
-            state_ttl=job.state_ttl,
-            bins=job.bins,
+            job.text,
+            checkpoint=checkpoint,
+            sink=sink,
+            trigger=trigger,
+            state_modules=state_modules,
+            state_ttl=state_ttl,
+            bins=bins,
         )
         try:
             _follow(query)
@@ -103,19 +98,21 @@ def run_stream(job: StreamJob) -> None:
             terminal.print_note("stopped; the same command goes on from the checkpoint")
 
 
-def view(session: SparkSession, stream: Streamed, files: int | None) -> None:
+def create_view(session: SparkSession, stream: Streamed, files: int | None) -> None:
     """Give a folder its name as a stream, of at most so many files in an epoch.  Raises ``InputError``."""
     with located(f"--stream {stream.table.name}={stream.table.path}"):
-        _view(session, stream, files)
+        rows = _read_stream(session, stream, files)
+        if stream.watermark:
+            rows = _with_watermark(rows, stream.table.name, *stream.watermark)
+        rows.createOrReplaceTempView(stream.table.name)
 
 
-def _view(session: SparkSession, stream: Streamed, files: int | None) -> None:
+def _read_stream(session: SparkSession, stream: Streamed, files: int | None) -> DataFrame:
     table = stream.table
     schema: Any = stream.schema
-    if schema is None and table.format == "json":  # without this option Spark reads times in JSON as text
-        schema = read_table(session, table, inferTimestamp=True).schema
-    elif schema is None:
-        schema = read_table(session, table).schema
+    if schema is None:  # without this option Spark reads times in JSON as text
+        options = {"inferTimestamp": True} if table.format == "json" else {}
+        schema = read_table(session, table, **options).schema
     with located(f"--schema {table.name}={stream.schema}"):
         reader = session.readStream.schema(schema).format(table.format)
     if table.format == "csv":
@@ -125,20 +122,20 @@ def _view(session: SparkSession, stream: Streamed, files: int | None) -> None:
     if files is not None:
         reader = reader.option("maxFilesPerTrigger", files)
     there = "://" not in table.path and Path(table.path).exists()
-    rows = reader.load(str(Path(table.path).absolute()) if there else table.path)
-    if stream.watermark:
-        column, delay = stream.watermark
-        types = {f.name.lower(): f.dataType.simpleString() for f in rows.schema.fields}
-        found = types.get(column.lower())
-        if found not in ("timestamp", "timestamp_ntz"):
-            problem = f"there is no column {column}" if found is None else f"{column} is {found}"
-            raise InputError(
-                f"--watermark {table.name}.{column}: {problem}, and a watermark needs a time; the columns are "
-                f"{', '.join(f'{n} {t}' for n, t in types.items())} (--schema has other columns)"
-            )
-        with located(f"--watermark {table.name}.{column}={delay}"):
-            rows = rows.withWatermark(column, delay)
-    rows.createOrReplaceTempView(table.name)
+    return reader.load(str(Path(table.path).absolute()) if there else table.path)
+
+
+def _with_watermark(rows: DataFrame, name: str, column: str, delay: str) -> DataFrame:
+    types = {f.name.lower(): f.dataType.simpleString() for f in rows.schema.fields}
+    found = types.get(column.lower())
+    if found not in ("timestamp", "timestamp_ntz"):
+        problem = f"there is no column {column}" if found is None else f"{column} is {found}"
+        raise InputError(
+            f"--watermark {name}.{column}: {problem}, and a watermark needs a time; the columns are "
+            f"{', '.join(f'{n} {t}' for n, t in types.items())} (--schema has other columns)"
+        )
+    with located(f"--watermark {name}.{column}={delay}"):
+        return rows.withWatermark(column, delay)
 
 
 def _follow(query: StreamingQuery) -> None:

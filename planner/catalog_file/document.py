@@ -13,8 +13,6 @@ from dovetail.planner.catalog_file.keys import FILE
 from dovetail.planner.catalog_file.kinds import At
 from dovetail.planner.errors import CatalogError, one_of
 
-_LONGEST = 16 << 20  # bytes
-
 
 @dataclass(frozen=True, eq=False)
 class Document:
@@ -70,17 +68,13 @@ def _extended(document: Document) -> Path | None:
 
 def _read(path: Path, label: str) -> Document:
     try:
-        with path.open("rb") as file:
-            raw = file.read(_LONGEST + 1)
-        text = raw.decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
         raise CatalogError(f"{label}: there is no such file in {path.parent.name or path.parent}/") from error
     except OSError as error:
         raise CatalogError(f"{label}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    except ValueError as error:  # no UTF-8; a path with a zero byte
+    except ValueError as error:
         raise CatalogError(f"{label}: cannot be read as text: {error}") from error
-    if len(raw) > _LONGEST:
-        raise CatalogError(f"{label}: the file has more than {_LONGEST >> 20} MB; a catalog is shorter")
     try:
         data = _parsed(text)
     except (ValueError, RecursionError) as error:
