@@ -12,18 +12,18 @@ from zoneinfo import ZoneInfo
 
 from dovetail.planner.catalog import Settings
 from dovetail.planner.catalog_file.kinds import (
+    FLAG,
+    NUMBER,
+    SCALAR,
     At,
-    Count,
-    Flag,
     Key,
     Kind,
     ListOf,
-    Number,
     Problem,
-    Scalar,
     Section,
     TableOf,
     Text,
+    count,
     shown,
 )
 from dovetail.planner.errors import Unsupported, one_of
@@ -34,20 +34,8 @@ _TYPES = frozenset(
     "tinyint smallint int bigint float double decimal string char varchar binary boolean date time timestamp "
     "timestamp_ntz interval array map struct variant void geometry geography".split()
 )
-LOOKUP_TYPES = (
-    "boolean",
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "string",
-    "binary",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-    "decimal",
+LOOKUP_TYPES = tuple(
+    "boolean tinyint smallint int bigint float double string binary date timestamp timestamp_ntz decimal".split()
 )
 """The types that a column of a lookup source can have."""
 SQLITE_TYPES = ("text", "clob", "char", "varchar", "blob", "varbinary", "real", "datetime", "bool")
@@ -128,7 +116,7 @@ _VARIABLE = Text('"CUSTOMERS_DB"', check=_wrong_variable)
 SESSION = Section(
     MappingProxyType(
         {
-            f.name: Key(Text('"UTC"', check=_wrong_zone) if f.name == "time_zone" else Flag())
+            f.name: Key(Text('"UTC"', check=_wrong_zone) if f.name == "time_zone" else FLAG)
             for f in fields(Settings)
             if f.name != "others"
         }
@@ -140,18 +128,18 @@ VERSIONS = Section(
     '{ key = ["currency"], from = "since" }',
 )
 CHANGELOG = Section(
-    {"change": Key(Text('"op"'), needed=True), "key": Key(_NAMES), "insert_only": Key(Flag())},
+    {"change": Key(Text('"op"'), needed=True), "key": Key(_NAMES), "insert_only": Key(FLAG)},
     '{ change = "op", key = ["id"] }',
 )
 TABLE: Mapping[str, Key] = {
     "columns": Key(_COLUMNS),
     "keys": Key(_KEYS),
     "informational_keys": Key(_KEYS),
-    "rows": Key(Count("rows")),
-    "bytes": Key(Count("bytes")),
+    "rows": Key(count()),
+    "bytes": Key(count("bytes")),
     "data": Key(Text(empty=True)),
     "view": Key(Text('"SELECT id FROM points"', empty=True)),
-    "stream": Key(Flag()),
+    "stream": Key(FLAG),
     "watermark": Key(Text('"ts"', empty=True)),
     "versions": Key(VERSIONS),
     "changelog": Key(CHANGELOG),
@@ -160,7 +148,7 @@ MEASURED = Section(
     {
         "asks": Key(ListOf(Text('"FROM points"'), '["FROM points"]', "a list of texts", least=1), needed=True),
         "rows": Key(
-            ListOf(ListOf(Number(), "[900, 9e5]", "a list of numbers"), "[[900, 9e5]]", "a list of rows"), needed=True
+            ListOf(ListOf(NUMBER, "[900, 9e5]", "a list of numbers"), "[[900, 9e5]]", "a list of rows"), needed=True
         ),
     },
     "[[measured]]",
@@ -170,8 +158,8 @@ PLANNING: Mapping[str, Key] = {
     "columns": Key(_COLUMNS),
     "keys": Key(_KEYS),
     "fetch_keys": Key(_KEYS),
-    "rows": Key(Count("rows")),
-    "scans": Key(Flag()),
+    "rows": Key(count()),
+    "scans": Key(FLAG),
     "data": Key(Text(empty=True)),
 }
 """Facts of a lookup for planning without its source; a source describes itself."""
@@ -203,7 +191,7 @@ SOURCES: Mapping[str, Mapping[str, Key]] = {
         "parameter": Key(Text('"ids"')),
         "rows": Key(Text('"rows"')),
         "headers_env": Key(TableOf(_VARIABLE, '{ Authorization = "RATES_TOKEN" }')),
-        "max_bytes": Key(Count("bytes", "10_000_000")),
+        "max_bytes": Key(count("bytes", "10_000_000")),
         "unique_keys": _UNIQUE,
     },
     "spark": {
@@ -211,7 +199,7 @@ SOURCES: Mapping[str, Mapping[str, Key]] = {
         "path": Key(Text('"customers.parquet"')),
         "format": Key(Text('"parquet"')),
         "ddl": Key(Text('"id BIGINT, name STRING"')),
-        "options": Key(TableOf(Scalar(), '{ header = "true" }')),
+        "options": Key(TableOf(SCALAR, '{ header = "true" }')),
         "unique_keys": _UNIQUE,
     },
 }

@@ -58,68 +58,45 @@ class Text(Kind):
             return self.other(value, at)
         if not self.empty and not value.strip():
             return Problem(at, f"the text is empty; write for example {self.example}")
-        if "\0" in value:
-            return Problem(at, f"{shown(value)} has a zero byte in it; write for example {self.example}")
         wrong = self.check(value)
         return Problem(at, wrong) if wrong else None
 
 
 @dataclass(frozen=True)
-class Flag(Kind):
-    """``true`` or ``false``."""
+class Value(Kind):
+    """A value that a test accepts."""
 
-    expected: str = "true or false"
-    example: str = "true"
+    expected: str
+    example: str
+    accepts: Callable[[Any], bool]
 
     def problem(self, value: Any, at: At) -> Problem | None:
-        return None if isinstance(value, bool) else self.other(value, at)
+        return None if self.accepts(value) else self.other(value, at)
 
 
-@dataclass(frozen=True)
-class Count(Kind):
+def _is_number(value: Any, limit: int = 1 << 1000) -> bool:
+    """Whether a value is a number; a whole one has to lie below a limit, by default what a double holds."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, float) or (whole and abs(value) < limit)
+
+
+def count(what: str = "rows", example: str = "2_000_000") -> Value:
     """A whole number from 0 to what 64 bits hold."""
-
-    what: str = "rows"
-    example: str = "2_000_000"
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        return f"a number of {self.what}, 0 or more"
-
-    def problem(self, value: Any, at: At) -> Problem | None:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return None if whole and 0 <= value < 1 << 63 else self.other(value, at)
+    return Value(
+        f"a number of {what}, 0 or more",
+        example,
+        lambda value: not isinstance(value, float) and _is_number(value, 1 << 63) and value >= 0,
+    )
 
 
-@dataclass(frozen=True)
-class Number(Kind):
-    """A number that a double holds, infinite ones too, or ``"NULL"``."""
-
-    expected: str = 'a number or "NULL"'
-    example: str = "9e5"
-
-    def problem(self, value: Any, at: At) -> Problem | None:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        good = value == "NULL" or (number and not (isinstance(value, int) and abs(value) >= 1 << 1000))
-        return None if good else self.other(value, at)
-
-
-@dataclass(frozen=True)
-class Scalar(Kind):
-    """A text, a number, or true or false: what an option of Spark's readers takes."""
-
-    expected: str = "a text, a number, true or false"
-    example: str = '"true"'
-
-    def problem(self, value: Any, at: At) -> Problem | None:
-        match value:
-            case str():
-                good = "\0" not in value
-            case int():
-                good = abs(value) < 1 << 63
-            case _:
-                good = isinstance(value, float)
-        return None if good else self.other(value, at)
+FLAG = Value("true or false", "true", lambda value: isinstance(value, bool))
+NUMBER = Value('a number or "NULL"', "9e5", lambda value: value == "NULL" or _is_number(value))
+SCALAR = Value(
+    "a text, a number, true or false",
+    '"true"',
+    lambda value: isinstance(value, str | bool) or _is_number(value, 1 << 63),
+)
+"""What an option of Spark's readers takes."""
 
 
 @dataclass(frozen=True)
