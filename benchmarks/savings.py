@@ -47,9 +47,9 @@ def main() -> None:
                 if not found.runs:
                     rows.append((f"{found.file}, {events:,} × {spans:,}", found.status, "", "", ""))
                     continue
-                harness.console.print(f"{found.file}: {found.runs}, estimated {found.seconds_saved}", highlight=False)
+                harness.console.print(f"{found.file}: {found.runs}, estimated {found.savings.seconds}", highlight=False)
                 measured = found.runs.written.seconds - found.runs.rewritten.seconds
-                estimated = None if found.seconds_saved is None else found.seconds_saved / harness.cores()
+                estimated = None if found.savings.seconds is None else found.savings.seconds / harness.cores()
                 ratio = estimated / measured if estimated and measured > 0 else None
                 known += estimated is not None
                 well += ratio is not None and 1 / FACTOR <= ratio <= FACTOR

@@ -11,7 +11,7 @@ from dovetail.executor.connectors.connection import Connection, T
 from dovetail.executor.connectors.keys import format_sample
 from dovetail.executor.connectors.metrics import Counters
 from dovetail.executor.connectors.source import LookupSource
-from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.errors import LookupFailed, SourceError, plural
 from dovetail.planner.logical.lookup_spec import LookupSpec
 
 if TYPE_CHECKING:
@@ -152,5 +152,5 @@ class RetryingSource:
         return self._connection.redact(text) if self._connection is not None else text
 
     def _failure(self, what: str, attempts: int, reason: str) -> LookupFailed:
-        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        times = plural(attempts, "attempt")
         return LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) failed for {what}; {times}; {reason}")

@@ -183,10 +183,7 @@ def _convert(
         return _with_source_text(ConvertedColumn(whole, None, repr), values, good)
     except (pa.ArrowException, ValueError, OverflowError):
         single = [_cast_one(value, cast) for value in good]
-    arrays = [array for array in single if array is not None]
-    position = iter(range(len(arrays)))
-    take = pa.array([None if array is None else next(position) for array in single], pa.int64())
-    fits = pa.concat_arrays(arrays).take(take) if arrays else pa.nulls(len(single), type_)
+    fits = pa.concat_arrays([pa.nulls(1, type_) if array is None else array for array in single])
     marked = [value if array is not None else None for value, array in zip(good, single, strict=True)]
     return _with_source_text(ConvertedColumn(pa.chunked_array([fits]), None, repr), values, marked)
 

@@ -69,14 +69,10 @@ class Task:
 
     def keys(self, batch: pa.RecordBatch, names: list[str]) -> pa.Table:
         """Return the key columns of a batch with the names and types of the source."""
-        types = [self.columns.field(name).type for name in self.spec.keys]
+        schema = spark_types(self.schema)
+        types = [schema.field(name).type for name in self.spec.keys]
         columns = [batch.column(name).cast(type_) for name, type_ in zip(names, types, strict=True)]
         return pa.table(columns, names=list(self.spec.keys))
-
-    @property
-    def columns(self) -> pa.Schema:
-        """The columns of the source with the types of rows and keys in tasks."""
-        return spark_types(self.schema)
 
     def as_spark(self, rows: pa.Table) -> pa.Table:
         """Convert rows to Spark's layout, including nested values.
@@ -93,10 +89,6 @@ class Task:
                 raise SourceError(f"the column {field.name} of {self.spec.table} does not fit Spark: {error}") from None
         return pa.table(arrays, schema=self.out)
 
-    def batches(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield rows for Spark, in batches."""
-        yield from self.as_spark(rows).to_batches()
-
 
 @dataclass(frozen=True)
 class FetchKeys:
@@ -109,12 +101,12 @@ class FetchKeys:
             tables = (self.task.keys(batch, batch.schema.names).drop_null() for batch in batches)
             if self.task.spec.cache_ttl is None:
                 for answer in fetcher.answers(tables):
-                    yield from self.task.batches(answer.rows)
+                    yield from self.task.as_spark(answer.rows).to_batches()
                 return
             for table in tables:
                 rows, _ = gather(list(fetcher.look_up(table, cache).values()))
                 if rows is not None:
-                    yield from self.task.batches(rows)
+                    yield from self.task.as_spark(rows).to_batches()
 
 
 @dataclass(frozen=True)
@@ -129,7 +121,7 @@ class LoadSplit:
             for batch in batches:
                 for index in batch.column(0).to_pylist():
                     for rows in fetcher.read_split(index, self.count):
-                        yield from self.task.batches(rows)
+                        yield from self.task.as_spark(rows).to_batches()
 
 
 @dataclass(frozen=True)

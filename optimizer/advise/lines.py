@@ -6,18 +6,24 @@ from collections.abc import Iterator
 
 from dovetail.optimizer.advise.report import LoopFinding, StatementAdvice
 from dovetail.optimizer.commands import terminal
+from dovetail.planner.explain.records import Savings
 
 
 def describe_gain(advice: StatementAdvice) -> str:
     """The estimated gain of a rewriting for a reader: seconds on one core, else pairs; ``unknown`` without estimate."""
     if advice.status != "rewritten":
         return ""
-    if advice.seconds_saved is not None and advice.seconds_saved > 0:
-        return f"about {terminal.format_seconds(advice.seconds_saved)}"
-    if advice.pairs_saved is not None and advice.pairs_saved > 0:
-        return f"about {advice.pairs_saved:.2g} pairs"
+    if gain := describe_savings(advice.savings):
+        return gain
     known = [own.pairs for own, _ in advice.replaced if own.pairs is not None]
     return f"at most {max(known):.2g} pairs" if known else "unknown"
+
+
+def describe_savings(savings: Savings) -> str:
+    """The estimated seconds on one core, else the pairs; empty without either."""
+    if savings.seconds and savings.seconds > 0:
+        return f"about {terminal.format_seconds(savings.seconds)}"
+    return f"about {savings.pairs:.2g} pairs" if savings.pairs and savings.pairs > 0 else ""
 
 
 def details(advice: StatementAdvice) -> Iterator[str]:

@@ -82,20 +82,15 @@ class StatementAdvice:
         return tuple((own, choice.chosen) for choice in self.choices if (own := choice.replaced))
 
     @property
-    def seconds_saved(self) -> float | None:
-        """The estimated seconds on one core that the rewriting saves; None where that is unknown."""
-        return Savings.of(self.choices).seconds if self.status == "rewritten" else None
-
-    @property
-    def pairs_saved(self) -> float | None:
-        """The estimated pairs that are no longer compared; None where that is unknown."""
-        return Savings.of(self.choices).pairs if self.status == "rewritten" else None
+    def savings(self) -> Savings:
+        """The estimated gain of the rewriting."""
+        return Savings.of(self.choices)
 
     @property
     def bytes_shuffled(self) -> float | None:
         """The bytes that the rewriting shuffles unless a side is broadcast; None where that is unknown."""
         known = [chosen.bytes for _, chosen in self.replaced if chosen.bytes is not None]
-        return sum(known) if known and self.status == "rewritten" else None
+        return sum(known) if known else None
 
     @property
     def remaining_loops(self) -> tuple[LoopFinding, ...]:
@@ -106,7 +101,7 @@ class StatementAdvice:
     def rank(self) -> tuple[float, ...]:
         """The sort key: rewritten ones by gain, then nested loops by pairs."""
         pairs = max((loop.pairs or 0 for loop in self.loops), default=0)
-        return (_ORDER[self.status], -(self.seconds_saved or 0.0), -(self.pairs_saved or 0.0), -pairs)
+        return (_ORDER[self.status], -(self.savings.seconds or 0.0), -(self.savings.pairs or 0.0), -pairs)
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON; null is unknown."""
@@ -115,9 +110,9 @@ class StatementAdvice:
             **_place(self.place),
             "status": self.status,
             "rules": list(self.rules),
-            "pairs_saved": self.pairs_saved,
+            "pairs_saved": self.savings.pairs,
             "bytes_shuffled": self.bytes_shuffled,
-            "seconds_saved": self.seconds_saved,
+            "seconds_saved": self.savings.seconds,
             "nested_loops": [_with_line_and_column(loop) for loop in self.loops],
             "declined": [_with_line_and_column(reason) for reason in self.declined],
             **({"problem": self.problem} if self.problem else {}),

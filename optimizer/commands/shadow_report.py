@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
+from dovetail.optimizer.advise.lines import describe_savings
 from dovetail.optimizer.commands import terminal
 from dovetail.optimizer.commands.failures import CommandFailed, Exit, describe_failure
 from dovetail.optimizer.commands.inputs import Job
@@ -15,7 +16,6 @@ from dovetail.optimizer.commands.work import optimizer_for
 from dovetail.optimizer.shadow_report import ShadowReport, ShadowStatement
 from dovetail.optimizer.statement_log import read_log
 from dovetail.optimizer.verify import Checks
-from dovetail.planner.explain.records import Savings
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def _print(report: ShadowReport, verified: tuple[_Verified, ...]) -> None:
         table.add_column("at", overflow="fold")
         table.add_column("SQL", overflow="fold")
         for s in report.rewritten:
-            planning = terminal.format_seconds(s.planning_seconds)
-            cells = (s.last.text("hash"), f"{s.runs:,}", _describe(s.savings), planning, _site(s), _first_words(s))
+            saves, planning = describe_savings(s.savings) or "unknown", terminal.format_seconds(s.planning_seconds)
+            cells = (s.last.text("hash"), f"{s.runs:,}", saves, planning, _site(s), _first_words(s))
             table.add_row(*(Text(terminal.escape_control_characters(cell)) for cell in cells))
         console.print(table)
         console.print()
@@ -92,12 +92,6 @@ def _print(report: ShadowReport, verified: tuple[_Verified, ...]) -> None:
     for rule, count in report.declined.most_common():
         console.print(Text(f"left to Spark by {rule}: {count:,}" if " " not in rule else f"{rule}: {count:,}"))
     console.print(Text(f"{report.summary}."))
-
-
-def _describe(savings: Savings) -> str:
-    if savings.seconds and savings.seconds > 0:
-        return f"about {terminal.format_seconds(savings.seconds)}"
-    return f"about {savings.pairs:.2g} pairs" if savings.pairs and savings.pairs > 0 else "unknown"
 
 
 def _site(statement: ShadowStatement) -> str:

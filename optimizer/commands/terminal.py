@@ -8,9 +8,8 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta
 from typing import Any, NoReturn
 
 import typer
@@ -159,16 +158,8 @@ def to_json_value(value: Any) -> Any:
             return value
         case float():
             return value if math.isfinite(value) else str(value)
-        case datetime():
-            return value.isoformat(" ")
-        case date() | timedelta():
-            return str(value)
         case bytes() | bytearray():
             return base64.b64encode(value).decode()
-        case Mapping():
-            return {str(k): to_json_value(v) for k, v in value.items()}
-    if hasattr(value, "asDict"):
-        return {name: to_json_value(v) for name, v in zip(value.__fields__, value, strict=True)}
-    if isinstance(value, list | tuple):
-        return [to_json_value(v) for v in value]
+        case list() | dict():
+            return value
     return str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,7 @@ def run_verify(job: Job, checks: Checks, *, html: str | None, json: bool) -> Non
         check_jinja()
     with optimizer_for(job) as opt:
         with terminal.show_status("planning the query") as show:
-            found = opt.verify(
-                job.text,
-                measure=checks.measure,
-                timeout=checks.timeout,
-                sample=checks.sample,
-                limit=checks.limit,
-                progress=show,
-            )
+            found = opt.verify(job.text, **vars(replace(checks, progress=show)))
         page = opt.plan(job.text).explain("html", verified=found) if html is not None else ""
     if html is not None:
         Path(html).write_text(f"{page}\n", encoding="utf-8")

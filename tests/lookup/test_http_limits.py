@@ -337,9 +337,3 @@ def sends_once(answer: bytes) -> Behavior:
         connection.shutdown(socket.SHUT_WR)
 
     return behave
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_is_above_zero(limit: int) -> None:
-    with pytest.raises(SourceError, match=f"max_bytes is {limit}; give a number above zero"):
-        HttpSource("http://x/y", schema=SCHEMA, keys=("id",), max_bytes=limit)

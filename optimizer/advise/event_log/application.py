@@ -22,8 +22,6 @@ from dovetail.optimizer.advise.event_log.named_runs import NamedRun, StatementNa
 from dovetail.optimizer.advise.event_log.plan_nodes import read_plan, whole
 from dovetail.planner.errors import DovetailError
 
-_MOST_PENDING = 128 << 20
-_MOST_RUNNING = 256
 _STATEMENT = re.compile(
     r"(?is)(\s|/\*.*?\*/|--[^\n]*\n|\()*(SELECT|WITH|FROM|INSERT|CREATE|MERGE|UPDATE|DELETE|TABLE)\s"
 )
@@ -63,7 +61,6 @@ class Application:
     measured: Measured = field(default_factory=Measured)
     total: int = 0
     _open: dict[int, _Execution] = field(default_factory=dict)
-    _pending: int = 0
     _running: dict[int, bytes] = field(default_factory=dict)
     _candidates: dict[object, Candidate] = field(default_factory=dict)
     runs: list[NamedRun] = field(default_factory=list)
@@ -94,10 +91,10 @@ class Application:
         return sorted((f for f in found if f), key=lambda f: (-f.seconds, f.execution))
 
     def _log_start(self, line: bytes) -> None:
-        self.spark = str(_object(json.loads(line)).get("Spark Version", ""))
+        self.spark = str(_event(line).get("Spark Version", ""))
 
     def _application_start(self, line: bytes) -> None:
-        event = _object(json.loads(line))
+        event = _event(line)
         self.id, self.name = str(event.get("App ID") or ""), str(event.get("App Name") or "")
 
     def _application_end(self, line: bytes) -> None:
@@ -116,15 +113,13 @@ class Application:
         if not line.rstrip().endswith(b"}"):
             raise NotAnEvent
         if millis is None:  # a task that failed has no metrics
-            _object(json.loads(line))
+            _event(line)
             return
         records = int(shuffled[1]) if shuffled else 0
         records = records or (int(read[1]) if read else 0)
         self.total += int(millis[1])
         self.measured.add_task(stage, int(millis[1]), records)
         self._running[stage] = line
-        if len(self._running) > _MOST_RUNNING:
-            self._read_running(next(iter(self._running)))
 
     def _read_running(self, stage: int) -> None:
         """Note the accumulators of a stage that has not completed: its last task has their sums so far."""
@@ -132,7 +127,7 @@ class Application:
             self._accumulables(_object(_object(json.loads(self._running.pop(stage)))["Task Info"]), stage)
 
     def _stage_completed(self, line: bytes) -> None:
-        info = _object(_object(json.loads(line))["Stage Info"])
+        info = _object(_event(line)["Stage Info"])
         self._accumulables(info, info["Stage ID"])
         self._running.pop(int(info["Stage ID"]), None)
 
@@ -147,7 +142,7 @@ class Application:
         self._forget()
 
     def _driver_values(self, line: bytes) -> None:
-        for update in _object(json.loads(line))["accumUpdates"]:
+        for update in _event(line)["accumUpdates"]:
             number, value = whole(update[0]), whole(update[1])
             if number is not None and value is not None:
                 self.measured.note(number, value)
@@ -165,14 +160,10 @@ class Application:
         if not line.rstrip().endswith(b"}"):
             raise NotAnEvent
         number = int(_first(_EXECUTION, line))
-        execution = self._open.setdefault(number, _Execution())
-        self._pending += len(line) - len(getattr(execution, part))
-        setattr(execution, part, line)
-        while self._pending > _MOST_PENDING:
-            self._resolve(next(iter(self._open)))
+        setattr(self._open.setdefault(number, _Execution()), part, line)
 
     def _execution_end(self, line: bytes) -> None:
-        event = _object(json.loads(line))  # an execution that ended well has an empty message
+        event = _event(line)  # an execution that ended well has an empty message
         self._resolve(int(_first(_EXECUTION, line)), whole(event.get("time")), failed=bool(event.get("errorMessage")))
 
     def _resolve(self, number: int, end: int | None = None, *, failed: bool = False) -> None:
@@ -180,7 +171,6 @@ class Application:
         execution = self._open.pop(number, None)
         if execution is None:
             return
-        self._pending -= len(execution.start) + len(execution.plan)
         start = _object(json.loads(execution.start)) if execution.start else {}
         last = _object(json.loads(execution.plan)) if execution.plan else start
         description = str(start.get("description") or "")
@@ -206,6 +196,10 @@ def _origin(description: str, site: str) -> Origin:
         "" if _UNKNOWN_SITE.search(call_site) else call_site,
         "" if is_sql or is_site else description,
     )
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    return _object(json.loads(line))
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -23,8 +23,8 @@ class EventLog:
 
     @property
     def size(self) -> int:
-        """Bytes on disk; 0 for a file that was deleted meanwhile."""
-        return sum(_size(part) for part in self.parts)
+        """Bytes on disk."""
+        return sum(part.stat().st_size for part in self.parts)
 
 
 def find_logs(folder: Path) -> tuple[list[EventLog], list[LogProblem]]:
@@ -68,10 +68,3 @@ def _rolling_log(folder: Path) -> EventLog:
     first = max((number for number, compact in parts if compact), default=None)
     kept = [key for key in parts if first is None or key[0] > first or key == (first, True)]
     return EventLog(folder, tuple(parts[key] for key in sorted(kept)), in_progress)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
