@@ -26,37 +26,6 @@ from dovetail.optimizer.commands.inputs import (
 from dovetail.optimizer.options import Options
 from dovetail.planner.errors import InputError
 
-Query = Annotated[str | None, typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin.")]
-Sql = Annotated[str | None, typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file.")]
-Tables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table",
-        "-t",
-        metavar="NAME=PATH",
-        help="What the query calls NAME: a Parquet, CSV (with a header line) or JSON file, a directory of them, "
-        "or a pattern. Repeatable.",
-    ),
-]
-Catalog = Annotated[
-    str | None,
-    typer.Option(
-        "--catalog",
-        metavar="FILE.toml",
-        help="A file that declares lookups (\\[lookup.NAME]), and which tables have versions or are changelogs "
-        "(\\[tables.NAME]). Against the columns that it declares, "
-        "advise, explain and rewrite plan without Spark, unless --table or --remote names other tables.",
-    ),
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        "-k",
-        metavar="NAME=COLUMNS",
-        help="Columns, separated by commas, that are unique in a table. Repeatable.",
-    ),
-]
 Choices = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,25 +36,7 @@ Choices = Annotated[
         autocompletion=complete_option,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever its cost.")]
-Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
-Remote = Annotated[
-    str | None,
-    typer.Option("--remote", metavar="URL", envvar="SPARK_REMOTE", help="A Spark Connect server, sc://host:port."),
-]
 EngineName = Enum("EngineName", {name: name for name in ENGINES}, type=str)  # type: ignore[misc]
-Engine = Annotated[
-    EngineName | None,
-    typer.Option(
-        "--engine",
-        help="What runs the query: Spark, or Sail in this process, without a JVM. Sail, too, if it is installed and "
-        "there is no Java.",
-    ),
-]
-Conf = Annotated[
-    list[str] | None,
-    typer.Option("--conf", "-c", metavar="NAME=VALUE", help="A setting of Spark's. Repeatable."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 
 
@@ -93,17 +44,62 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 class JobOptions:
     """A query, its tables, and how and where it runs: the options that commands with a query share."""
 
-    query: Query = None
-    sql: Sql = None
-    table: Tables = None
-    catalog: Catalog = None
-    key: Keys = None
+    query: Annotated[
+        str | None,
+        typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin."),
+    ] = None
+    sql: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file."),
+    ] = None
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            "-t",
+            metavar="NAME=PATH",
+            help="What the query calls NAME: a Parquet, CSV (with a header line) or JSON file, a directory of them, "
+            "or a pattern. Repeatable.",
+        ),
+    ] = None
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            metavar="FILE.toml",
+            help="A file that declares lookups (\\[lookup.NAME]), and which tables have versions or are changelogs "
+            "(\\[tables.NAME]). Against the columns that it declares, "
+            "advise, explain and rewrite plan without Spark, unless --table or --remote names other tables.",
+        ),
+    ] = None
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            "-k",
+            metavar="NAME=COLUMNS",
+            help="Columns, separated by commas, that are unique in a table. Repeatable.",
+        ),
+    ] = None
     option: Choices = None
-    force: Force = False
-    master: Master = "local[*]"
-    remote: Remote = None
-    engine: Engine = None
-    conf: Conf = None
+    force: Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever its cost.")] = False
+    master: Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")] = "local[*]"
+    remote: Annotated[
+        str | None,
+        typer.Option("--remote", metavar="URL", envvar="SPARK_REMOTE", help="A Spark Connect server, sc://host:port."),
+    ] = None
+    engine: Annotated[
+        EngineName | None,
+        typer.Option(
+            "--engine",
+            help="What runs the query: Spark, or Sail in this process, without a JVM. Sail, too, if it is installed "
+            "and there is no Java.",
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", "-c", metavar="NAME=VALUE", help="A setting of Spark's. Repeatable."),
+    ] = None
 
     def read(self, text: str | None = None, *, several: bool = False) -> Job:
         """Read and check the query and its tables; ``text`` stands for the query of a command without one.

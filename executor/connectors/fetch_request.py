@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from dovetail.executor.connectors.answer import check_schema, key_numbers
 from dovetail.executor.connectors.source import LookupSource
-from dovetail.executor.connectors.values import ConvertedColumn, convert, drop_unmatched_rows, spark_types
+from dovetail.executor.connectors.values import convert, drop_unmatched_rows, spark_types
 from dovetail.planner.errors import SourceError
 from dovetail.planner.logical.lookup_spec import LookupSpec
 
@@ -49,7 +50,9 @@ class FetchRequest:
         if self._sends_constants:
             for name, value in self.constants.items():
                 keys = keys.append_column(name, pa.repeat(value, keys.num_rows))
-        columns = [(name, self._for_source(name, keys.column(name))) for name in keys.column_names]
+        columns = [
+            (name, convert(keys.column(name), self._source_schema.field(name).type)) for name in keys.column_names
+        ]
         return drop_unmatched_rows(columns, keys.column_names, _no_remedy)
 
     def check(self, requested: Mapping[Hashable, int]) -> Callable[[pa.Table], tuple[pa.Table, list[int]]]:
@@ -78,20 +81,12 @@ class FetchRequest:
         table = drop_unmatched_rows(columns, self._keys, self._source.remedy, self.constants)
         return pa.Table.from_arrays(table.columns, schema=self.schema)
 
-    def _for_source(self, name: str, keys: pa.ChunkedArray) -> ConvertedColumn:
-        return convert(keys, self._source_schema.field(name).type)
-
     def _mask(self, rows: pa.Table) -> pa.ChunkedArray | None:
         """Mark the rows that have the constants; None if all do."""
         import pyarrow.compute as pc
 
         masks = [pc.fill_null(pc.equal(rows.column(name), value), False) for name, value in self.constants.items()]
-        if not masks:
-            return None
-        mask = masks[0]
-        for other in masks[1:]:
-            mask = pc.and_(mask, other)
-        return mask
+        return reduce(pc.and_, masks) if masks else None
 
 
 def _scalar(field: pa.Field, value: object) -> pa.Scalar | None:

@@ -58,7 +58,8 @@ def convert(column: pa.ChunkedArray, type_: pa.DataType) -> ConvertedColumn:
             return ConvertedColumn(column.cast(type_), None, format_row)
         texts = [None if value is None else f"{value:f}" for value in column.to_pylist()]
         return parse_decimals(pa.chunked_array([pa.array(texts, pa.string())]), type_)
-    if _is_checked_by_round_trip(column.type):
+    kinds = (pa.types.is_timestamp, pa.types.is_duration, pa.types.is_date64, pa.types.is_time)
+    if any(is_kind(column.type) for is_kind in kinds):  # an unchecked cast and the cast back reveal the misfits
         there = column.cast(type_, safe=False)
         return null_misfits(there, pc.not_equal(there.cast(column.type, safe=False), column), format_row)
     return ConvertedColumn(column.cast(type_), None, format_row)
@@ -214,11 +215,3 @@ def _spark_type(type_: pa.DataType) -> pa.DataType:
     if type_ in (pa.large_binary(), pa.binary_view()):
         return pa.binary()
     return type_
-
-
-def _is_checked_by_round_trip(type_: pa.DataType) -> bool:
-    """Whether an unchecked cast and the cast back reveal the misfits."""
-    import pyarrow as pa
-
-    kinds = (pa.types.is_timestamp, pa.types.is_duration, pa.types.is_date64, pa.types.is_time)
-    return any(is_kind(type_) for is_kind in kinds)

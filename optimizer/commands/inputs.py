@@ -239,10 +239,9 @@ def check_text_output(path: str | None, *, overwrite: bool) -> None:
         raise InputError("--overwrite needs --out; add --out PATH")
 
 
-def check_page(path: str | None) -> None:
+def check_page(path: str) -> None:
     """Check that the page of --html can be written; it replaces a file.  Raises ``InputError``."""
-    if path is not None:
-        _check_place(OutputPath(path, "text", False, True), "--html")
+    _check_place(OutputPath(path, "text", False, True), "--html")
 
 
 def write_text(option: str, path: str, text: str) -> None:

@@ -28,9 +28,7 @@ def stdout_console() -> Console:
 
 def page_console() -> Console:
     """Create a console on stdout that wraps prose: as wide as the terminal, or as ``COLUMNS`` or 110 in a pipe."""
-    columns = os.environ.get("COLUMNS", "")
-    given = int(columns) if columns.isdecimal() and int(columns) else 110
-    return Console(width=None if sys.stdout.isatty() else given, highlight=False)
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 110, highlight=False)
 
 
 def stderr_console() -> Console:
