@@ -208,6 +208,7 @@ class Optimizer:
         fit the columns, with the reason.
         """
         from dovetail.executor.dataframes.asof import AsofJoin, asof_statement, compared_columns, equal_columns
+        from dovetail.executor.session.settings import all_settings
 
         join = AsofJoin(
             *compared_columns(on, left_on, right_on),
@@ -218,10 +219,11 @@ class Optimizer:
             how,
             suffix,
         )
-        sensitive = left.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        settings = all_settings(left.sparkSession)
+        sensitive = settings.get("spark.sql.caseSensitive") == "true"
         text = asof_statement(left.schema, right.schema, join, case_sensitive=sensitive)
         plan = self._planner.plan_to_run(text, None, {"left": left, "right": right}, required=True)
-        if not plan.rewritten and self.session.conf.get("spark.sql.join.asofJoin.enabled", "false") != "true":
+        if not plan.rewritten and settings.get("spark.sql.join.asofJoin.enabled") != "true":
             reasons = "; ".join(dict.fromkeys(d.reason for d in plan.declined))
             raise QueryError(f"join_asof cannot join {join.left_on} with {join.right_on}: {reasons}")
         _log_warnings(plan)

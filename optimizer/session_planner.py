@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dovetail.executor.catalog.measurement_cache import MeasurementCache
     from dovetail.executor.catalog.spark_catalog import SparkCatalog
     from dovetail.executor.dataframes.statement import FramePart
+    from dovetail.executor.session.settings import SessionSettings
     from dovetail.optimizer.declarations import Declarations
 
 
@@ -76,7 +77,7 @@ class SessionPlanner:
         if frames:
             return self.statements.decide(self._plan_over_frames(text, args, frames, stop_after, runs_later=True))
         return self.statements.decide(
-            self._guard(text, args, lambda: self._plan(_Request(text, args, stop_after, runs_later=True)))
+            self._guard(text, args, lambda known: self._plan(_Request(text, args, stop_after, runs_later=True), known))
         )
 
     def plan_to_run(
@@ -88,7 +89,7 @@ class SessionPlanner:
         plan = (
             self._plan_over_frames(text, args, frames, "lower", runs_later=False)
             if frames
-            else self._guard(text, args, lambda: self._plan(_Request(text, args)))
+            else self.plan_part(text, args)
         )
         return self.statements.decide(plan, required=required)
 
@@ -106,7 +107,7 @@ class SessionPlanner:
 
     def plan_part(self, text: str, args: Any = None) -> Plan:
         """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""
-        return self._guard(text, args, lambda: self._plan(_Request(text, args)))
+        return self._guard(text, args, lambda known: self._plan(_Request(text, args), known))
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
@@ -115,9 +116,9 @@ class SessionPlanner:
         if not hasattr(frame, "sparkSession"):
             raise TypeError(f"A DataFrame is needed, not {a(type(frame).__name__)}; opt.sql() and opt.plan() take SQL")
 
-        def plan_statement() -> Plan:
+        def plan_statement(known: SessionSettings) -> Plan:
             part = FramePart(self.session, frame)
-            first = plan = self._plan_part_of_frame(part, stop_after)
+            first = plan = self._plan_part_of_frame(part, stop_after, known)
             while plan.logical is None:
                 try:
                     below = part.below()
@@ -125,7 +126,7 @@ class SessionPlanner:
                     return first if plan is first else self._as_written(_FRAME, refused.reason)
                 if below is None:
                     break
-                part, plan = below, self._plan_part_of_frame(below, stop_after)
+                part, plan = below, self._plan_part_of_frame(below, stop_after, known)
             if plan is first and not plan.rewritten:
                 return first
             if not plan.rewritten:  # the last part that was written has the reason that decides
@@ -138,14 +139,14 @@ class SessionPlanner:
         plan = self.statements.decide(self._guard(_FRAME, None, plan_statement))
         return plan if plan.rewritten else replace(plan, frame=frame, current=None, around=None)
 
-    def _plan_part_of_frame(self, part: FramePart, stop_after: Stage) -> Plan:
+    def _plan_part_of_frame(self, part: FramePart, stop_after: Stage, known: SessionSettings) -> Plan:
         """Plan the part of a DataFrame that is written as a statement; a plan without trees: it cannot be written."""
         found: Plan | None = None
         try:
             for written in part.ways():
                 named = written.statement
                 with named.views():
-                    plan = self._plan(_Request(named.text, None, stop_after, over_views=True))
+                    plan = self._plan(_Request(named.text, None, stop_after, over_views=True), known)
                     reason = written.find_difference() if plan.rewritten else plan.rejection
                 plan = replace(plan, named=named, frame=None, above=part.put_above if part.above else None)
                 if plan.rewritten and not reason:
@@ -167,10 +168,10 @@ class SessionPlanner:
         """Plan a statement that names DataFrames and values in braces."""
         from dovetail.executor.session.named_frames import NamedFrames, name_frames
 
-        def plan_over_views() -> Plan:
+        def plan_over_views(known: SessionSettings) -> Plan:
             named = name_frames(self.session, text, frames)
             with named.views():
-                plan = self._plan(_Request(named.text, args, stop_after, runs_later, over_views=True))
+                plan = self._plan(_Request(named.text, args, stop_after, runs_later, over_views=True), known)
             current = None
             if runs_later and plan.rewritten:  # the views are gone by then
                 current = partial(self._plan_frames_again, text=text, frames=frames)
@@ -182,12 +183,13 @@ class SessionPlanner:
     def _plan_frames_again(self, plan: Plan, text: str, frames: Mapping[str, Any]) -> Plan:
         return self._plan_over_frames(text, plan.given, frames, "lower", runs_later=False)
 
-    def _guard(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
+    def _guard(self, text: str, args: Any, planning: Callable[[SessionSettings], Plan]) -> Plan:
         """Plan unless a switch is off, and catch any fault of the planning.
 
         The plan then runs the original text, with the switch or the fault in ``declined``.
         """
         from dovetail.executor.session.planning_jobs import planning_jobs
+        from dovetail.executor.session.settings import SessionSettings
         from dovetail.executor.session.without_stderr import without_stderr
 
         start = perf_counter()
@@ -195,10 +197,11 @@ class SessionPlanner:
         seconds = self.options.planning_seconds * _SCALE * (1 if self._is_warm else _COLD)
         seconds = _UNLIMITED if self.options.strict else seconds
         try:
-            if switch := find_switch(text, self.options, self.session):
+            known = SessionSettings(self.session)
+            if switch := find_switch(text, self.options, known):
                 return Plan(text, None, (switch,), stopped=True, timings={"total": 0.0}, **given)
             with without_stderr(), planning_jobs(self.session, seconds):
-                plan = planning()
+                plan = planning(known)
             self._is_warm |= plan.rewritten
             _ = plan.warnings  # computed here, where a fault is caught
             return plan
@@ -220,7 +223,7 @@ class SessionPlanner:
             timings = {"total": perf_counter() - start}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
-    def _plan(self, request: _Request) -> Plan:
+    def _plan(self, request: _Request, known: SessionSettings) -> Plan:
         """Take a plan from the cache, or make one.
 
         A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.  A plan that runs
@@ -228,7 +231,7 @@ class SessionPlanner:
         """
         start = perf_counter()
         numbered, arguments = name_parameters(request.text, request.args)
-        catalog = self.make_catalog(arguments)
+        catalog = self.make_catalog(arguments, known)
         plan, snapshot = self._find_or_make(replace(request, text=numbered), catalog, is_named=numbered != request.text)
         if request.runs_later and not plan.rewritten and not plan.stopped:
             plan = replace(plan, rejection=_rejection(numbered, catalog))
@@ -274,16 +277,16 @@ class SessionPlanner:
     def _plan_current(self, plan: Plan, snapshot: Snapshot | None) -> Plan:
         """Return the plan if its snapshot is unchanged, else plan the statement again; the result runs right away."""
 
-        def plan_current() -> Plan:
+        def plan_current(known: SessionSettings) -> Plan:
             if snapshot is not None:
-                frame = snapshot.unchanged(self.make_catalog(plan.arguments), self.declarations.copy())
+                frame = snapshot.unchanged(self.make_catalog(plan.arguments, known), self.declarations.copy())
                 if frame is not None:
                     return replace(plan, frame=frame if snapshot.runs else None)
-            return self._plan(_Request(plan.text, plan.given))
+            return self._plan(_Request(plan.text, plan.given), known)
 
         return self._guard(plan.text, plan.given, plan_current)
 
-    def make_catalog(self, arguments: Any) -> SparkCatalog:
+    def make_catalog(self, arguments: Any, known: SessionSettings | None = None) -> SparkCatalog:
         """Create a catalog of the session and its declarations, for one statement."""
         from dovetail.executor.catalog.measurement_cache import MeasurementCache
         from dovetail.executor.catalog.spark_catalog import SparkCatalog
@@ -291,7 +294,7 @@ class SessionPlanner:
         if self._measured is None:
             self._measured = MeasurementCache()
         limit = self.options.one_task_bytes
-        return SparkCatalog(self.session, arguments, self.declarations, self._measured, limit)
+        return SparkCatalog(self.session, arguments, self.declarations, self._measured, limit, known)
 
     def _make_plan(self, text: str, stop_after: Stage, catalog: SparkCatalog) -> Plan:
         """Plan a statement against the catalog and validate the rewriting.  Raises the error of the plan."""

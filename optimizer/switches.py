@@ -14,8 +14,7 @@ from dovetail.planner.explain.records import Declined
 from dovetail.planner.hints.blocks import NO_DOVETAIL, find_hint
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from dovetail.executor.session.settings import SessionSettings
     from dovetail.optimizer.options import Options
 
 ENVIRONMENT = "DOVETAIL"
@@ -24,14 +23,14 @@ _OFF = ("off", "false", "0", "no")
 _ON = ("on", "true", "1", "yes")
 
 
-def find_switch(text: str, options: Options, session: SparkSession | None = None) -> Declined | None:
+def find_switch(text: str, options: Options, settings: SessionSettings | None = None) -> Declined | None:
     """Return the switch that leaves a statement to Spark, with its place; None if none is off."""
     value = os.environ.get(ENVIRONMENT, "")
     if _is_off(f"The environment variable {ENVIRONMENT}", value):
         return _declined(f"the environment variable {ENVIRONMENT}={value} switches Dovetail off; unset it to plan")
     if not options.enabled:
         return _declined("Options(enabled=False) switches Dovetail off")
-    setting = str(session.conf.get(SETTING, "true")) if session is not None else "true"
+    setting = settings.values.get(SETTING, "") if settings else ""
     if _is_off(f"The session setting {SETTING}", setting):
         return _declined(f"the session setting {SETTING}={setting} switches Dovetail off; set it to true to plan again")
     hint = find_hint(text, NO_DOVETAIL)

@@ -63,12 +63,12 @@ class Planner:
     def plan(self, case: Case) -> Plan | str:
         """Plan a case, whatever it costs; an error as a text."""
         try:
-            return self._optimizer(case).plan(case.sql, ARGUMENTS.get(case.name))
+            return self.optimizer(case).plan(case.sql, ARGUMENTS.get(case.name))
         except (DovetailError, PySparkException) as error:
             return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
 
-    def _optimizer(self, case: Case) -> Optimizer:
-        catalog, options = catalog_of(case), replace(options_of(case), force=True)
+    def optimizer(self, case: Case) -> Optimizer:
+        catalog, options = catalog_of(case), replace(options_of(case), force=True, planning_seconds=600)
         key = (catalog.path, options)
         if key not in self._optimizers:
             self._optimizers[key] = optimizer = Optimizer(self.session(case), options)

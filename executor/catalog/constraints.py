@@ -20,6 +20,7 @@ from dovetail.planner.expr import quote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dovetail.executor.session.settings import SessionSettings
     from dovetail.planner.catalog import Settings
 
 K = TypeVar("K")
@@ -34,8 +35,9 @@ class CatalogConstraints:
     def settings(self) -> Settings:
         """The session settings that affect the semantics of SQL."""
 
-    def __init__(self, session: SparkSession, declared: DeclaredTables):
+    def __init__(self, session: SparkSession, declared: DeclaredTables, known: SessionSettings):
         self.session = session
+        self.known = known
         self.declared = declared
         self.seconds = 0.0
         self.requests = 0
@@ -60,7 +62,7 @@ class CatalogConstraints:
         return self._memoize(self._keys, name, self._find_keys)
 
     def _find_keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
-        known = identity(self.session, name)
+        known = identity(self.session, name, self.known)
         if known is None:
             return ()
         declared = self.declared.keys.get(known, ())
@@ -73,7 +75,7 @@ class CatalogConstraints:
                 cause = "Spark Connect does not expose the tables that it reads"
                 why = f"the key ({columns}) of {table} is ignored, since {cause}"
             self._expired_keys[name] = why
-        return (*valid, *catalog_keys(self.session, known))
+        return (*valid, *catalog_keys(self.session, known, self.known))
 
     def _is_valid(self, name: tuple[str, ...], declared: tuple[tuple[str, ...], UniqueKey]) -> bool:
         """Whether a declared key is valid: the table is certainly unchanged, or its identity was not recorded."""
@@ -103,12 +105,14 @@ class CatalogConstraints:
 
     def _find_table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
         small = tuple(map(str.lower, name))
-        known = identity(self.session, name)  # None for a path
+        known = identity(self.session, name, self.known)  # None for a path
         return small if known and known[-len(small) :] == small else name
 
     def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
         """Return the full name of the table that a name refers to now; the name itself if there is none."""
-        return self._memoize(self._identities, name, lambda wanted: identity(self.session, wanted) or wanted)
+        return self._memoize(
+            self._identities, name, lambda wanted: identity(self.session, wanted, self.known) or wanted
+        )
 
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         """Return the user's declarations about a table."""

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dovetail.executor.session.batch import run
-from dovetail.executor.session.requests import set_values
+from dovetail.executor.session.settings import SessionSettings
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr.tokens import tokenize
@@ -20,11 +20,13 @@ _HEADING = "# Constraints"
 _UNIQUE = re.compile(r"(?:PRIMARY KEY|UNIQUE)\s*\((.*)\)\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
-def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | None:
+def identity(
+    session: SparkSession, name: tuple[str, ...], settings: SessionSettings | None = None
+) -> tuple[str, ...] | None:
     """Return the full name of the table that a name refers to now, or None; one part for a temporary view.
 
-    Names in Spark's own catalog are in lower case unless the session is case-sensitive; other catalogs may be
-    case-sensitive in any session.
+    ``settings``: those of the session, if they have been read.  Names in Spark's own catalog are in lower case unless
+    the session is case-sensitive; other catalogs may be case-sensitive in any session.
     """
     try:
         found = session.catalog.getTable(".".join(map(_quoted, name)))
@@ -34,17 +36,18 @@ def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | 
         full = (*(found.namespace or ()), found.name)
     else:
         full = (found.catalog or _OWN, *(found.namespace or ()), found.name)
-    exact, replaced = set_values(session, "spark.sql.caseSensitive", f"spark.sql.catalog.{_OWN}")
-    own = found.isTemporary or (full[0] == _OWN and not replaced)
-    return full if str(exact).lower() == "true" or not own else tuple(part.lower() for part in full)
+    settings = settings or SessionSettings(session)
+    own = found.isTemporary or (full[0] == _OWN and settings.has_spark_catalog)
+    exact = settings.values.get("spark.sql.caseSensitive", "").lower() == "true"
+    return full if exact or not own else tuple(part.lower() for part in full)
 
 
-def catalog_keys(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueKey, ...]:
+def catalog_keys(session: SparkSession, table: tuple[str, ...], settings: SessionSettings) -> tuple[UniqueKey, ...]:
     """Return the keys in a table's catalog; ``table`` is the result of ``identity``.
 
     Spark's own catalog has no constraints, unless another catalog replaces it.
     """
-    if len(table) < 3 or (table[0] == _OWN and not set_values(session, f"spark.sql.catalog.{_OWN}")[0]):
+    if len(table) < 3 or (table[0] == _OWN and settings.has_spark_catalog):
         return ()
     try:
         rows = run(session, f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()

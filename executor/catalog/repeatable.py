@@ -43,13 +43,10 @@ _COLUMN = re.compile(r"\w+#(\d+)")
 _ALIAS = re.compile(r" AS [^#\n]*#\d+(L?)(?![\w#])")
 _ANALYZED, _OPTIMIZED = "== Analyzed Logical Plan ==\n", "\n== Optimized Logical Plan ==\n"
 _REFUSED = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-# Queries that are not deterministic: a server that does not refuse them exposes nothing.
-_CONTROLS = (
-    "SELECT rand() AS r",
-    "WITH c AS (SELECT rand() AS r) SELECT r FROM c",
-    "SELECT 1 AS r WHERE EXISTS (SELECT 1 FROM (SELECT rand() AS r) WHERE r < 2)",
-)
-_reliable: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+# A query that is not deterministic, below a WITH in a subquery: a server that does not refuse it exposes nothing.
+_CONTROL = "SELECT 1 AS r WHERE EXISTS (WITH c AS (SELECT rand() AS r) SELECT 1 FROM c WHERE r < 2)"
+_IN_CONDITION = "SELECT 1 FROM (SELECT 1 AS __dt_l) AS __dt_l JOIN (SELECT 1 AS __dt_r) AS __dt_r ON EXISTS (\n{}\n)"
+_refusing: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def is_deterministic(frame: DataFrame) -> bool:
@@ -68,39 +65,29 @@ def nonrepeatable_reason(frame: DataFrame) -> str | None:
 
 
 def nonrepeatable_reason_on_connect(session: SparkSession, query: str, arguments: Arguments) -> str | None:
-    """The same on Spark Connect."""
+    """The same on Spark Connect: Spark refuses a query in the condition of a join if it is not deterministic."""
     try:
-        plan = parse_analyzed_plan(explanation(session, query, arguments))
-        if plan is None:
-            return "Spark Connect does not expose its plan"
-        if is_scan(plan):
-            return None
-        return parse_nonrepeatable_reason(hide_exact_sums(plan)) or _nondeterministic_reason(session, query, arguments)
+        if not _refuses_volatile(session):
+            plan = parse_analyzed_plan(explanation(session, query, arguments))
+            is_repeatable = plan is not None and is_scan(plan)
+            return None if is_repeatable else "this server does not expose whether it is deterministic"
+        plan = parse_analyzed_plan(explanation(session, _IN_CONDITION.format(query), arguments))
+        return parse_nonrepeatable_reason(hide_exact_sums(plan)) if plan else "Spark Connect does not expose its plan"
     except PySparkException as error:
-        return str(error).strip().splitlines()[0]
+        return "it is not deterministic" if _REFUSED in str(error) else str(error).strip().splitlines()[0]
 
 
-def _nondeterministic_reason(session: SparkSession, query: str, arguments: Arguments) -> str | None:
-    if session not in _reliable:
-        _reliable[session] = all(_is_refused(session, control, None) for control in _CONTROLS)
-    if not _reliable[session]:
-        return "this server does not expose whether it is deterministic"
-    return "it is not deterministic" if _is_refused(session, query, arguments) else None
-
-
-def _is_refused(session: SparkSession, query: str, arguments: Arguments) -> bool:
-    """Whether Spark refuses a query in the condition of a join, because it is not deterministic.
-
-    Raises Spark's other errors.
-    """
-    sides = "(SELECT 1 AS __dt_l) AS __dt_l JOIN (SELECT 1 AS __dt_r) AS __dt_r"
-    try:
-        _ = query_frame(session, f"SELECT 1 FROM {sides} ON EXISTS (\n{query}\n)", arguments).schema
-    except PySparkException as error:
-        if _REFUSED in str(error):
-            return True
-        raise
-    return False
+def _refuses_volatile(session: SparkSession) -> bool:
+    """Whether a server refuses a query in the condition of a join that is not deterministic; requested once."""
+    if session not in _refusing:
+        try:
+            _ = query_frame(session, _IN_CONDITION.format(_CONTROL)).schema
+            _refusing[session] = False
+        except PySparkException as error:
+            if _REFUSED not in str(error):
+                raise
+            _refusing[session] = True
+    return _refusing[session]
 
 
 def parse_analyzed_plan(explained: str) -> str | None:

@@ -25,9 +25,9 @@ from dovetail.executor.session.batch import Arguments, classic
 from dovetail.executor.session.concurrent_calls import call_concurrently
 from dovetail.executor.session.job_names import job_name
 from dovetail.executor.session.pyspark_versions import is_at_least
-from dovetail.executor.session.requests import analyze, explanation, query_frame, rows_of, settings_of
+from dovetail.executor.session.requests import analyze, explanation, query_frame, rows_of
 from dovetail.executor.session.sail import is_sail
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import SessionSettings
 from dovetail.executor.session.user_code import calls_user_function, runs_user_function
 from dovetail.planner.catalog import Numbers, Settings, View
 from dovetail.planner.catalog.cost import Thresholds
@@ -40,6 +40,12 @@ from dovetail.planner.logical import Opaque, Scan, Verbatim
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.types.schema import Column, Deferred, SqlType, sql_type
 
+# The schemas of two queries, each as that of a struct.
+_BOTH = """SELECT struct(__dt_1.*), struct(__dt_2.*) FROM (
+{}
+) AS __dt_1 CROSS JOIN (
+{}
+) AS __dt_2"""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -49,7 +55,8 @@ class SparkCatalog(CatalogConstraints):
 
     ``arguments`` are the statement's parameters, which its parts may use; ``declared`` what the user
     declared; ``measurements`` the cache of earlier measurements; ``one_task_bytes`` the input that is measured in one
-    task; ``seconds`` the time spent in calls to the session, and ``requests`` their number.
+    task; ``known`` the session's settings, if they have been read; ``seconds`` the time spent in calls to the session,
+    and ``requests`` their number.
     """
 
     def __init__(
@@ -59,8 +66,9 @@ class SparkCatalog(CatalogConstraints):
         declared: DeclaredTables | None = None,
         measurements: MeasurementCache[tuple[Numbers, ...]] | None = None,
         one_task_bytes: int = Thresholds.one_task_bytes,
+        known: SessionSettings | None = None,
     ):
-        super().__init__(session, declared or DeclaredTables())
+        super().__init__(session, declared or DeclaredTables(), known or SessionSettings(session))
         self.arguments = arguments
         self.measurements = measurements
         self.one_task_bytes = one_task_bytes
@@ -79,18 +87,12 @@ class SparkCatalog(CatalogConstraints):
         """The settings of the session that decide what SQL means."""
         start = perf_counter()
 
-        known = all_settings(self.session)  # one call, instead of one for each setting
-
         def get(name: str, default: str) -> str:
-            return known.get(name) or default
+            return self.known.values.get(name) or default
 
         def on(name: str, *, default: bool = False) -> bool:
             return get(name, str(default)).lower() == "true"
 
-        # unset, they depend on the version of Spark, on the environment of its JVM, and on its machine
-        if unset := [name for name in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone") if name not in known]:
-            defaults = zip(unset, settings_of(self.session, *unset), strict=True)
-            known |= {name: value for name, value in defaults if value}
         ansi = on("spark.sql.ansi.enabled")
         found = Settings(
             ansi=ansi,
@@ -109,7 +111,7 @@ class SparkCatalog(CatalogConstraints):
             outer_with_names=get("spark.sql.legacy.ctePrecedencePolicy", "CORRECTED").upper() != "CORRECTED",
             quoted_names_are_patterns=on(QUOTED_REGEX),
             own_functions_first=get("spark.sql.functionResolution.sessionOrder", "second").lower() == "first",
-            others=legacy_settings(known) if classic(self.session) else (),
+            others=legacy_settings(self.known.values) if classic(self.session) else (),
         )
         self.seconds += perf_counter() - start
         return found
@@ -186,8 +188,25 @@ class SparkCatalog(CatalogConstraints):
     def _analyze(self, query: str) -> tuple[DataFrame, StructType] | str:
         return analyze(self.session, query, self.arguments)
 
+    def _analyze_both(self, queries: tuple[str, ...]) -> None:
+        """Analyze two queries with one request of Spark Connect, which takes one for each if this one fails."""
+        if (
+            classic(self.session)
+            or self.arguments
+            or is_sail(self.session)
+            or len(set(queries) - set(self._analyzed)) != 2
+        ):
+            return
+        self.requests += 1
+        found = analyze(self.session, _BOTH.format(*queries))
+        if not isinstance(found, str):
+            for query, field in zip(queries, found[1], strict=True):
+                assert isinstance(field.dataType, StructType)
+                self._analyzed[query] = query_frame(self.session, query), field.dataType
+
     def streams(self, query: str, *others: str) -> int:
         """Count the stream scans of a query; ``others``: queries whose analysis will be needed as well."""
+        self._analyze_both((query, *others))
         found, *_ = self._memoize_all(self._analyzed, (query, *others), self._analyze)
         if isinstance(found, str) or self._reads_tables_alone(query) or not found[0].isStreaming:
             return 0

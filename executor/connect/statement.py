@@ -32,6 +32,7 @@ from dovetail.executor.connect.writer import ConnectPlanWriter
 from dovetail.executor.frame_sql.written_frame import WrittenFrame
 from dovetail.executor.session.named_frames import NamedFrames, run_over_frames
 from dovetail.executor.session.schemas import fields_of
+from dovetail.executor.session.settings import all_settings
 from dovetail.planner.errors import Refused
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
     has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]
-    fold = str if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
+    fold = str if all_settings(session).get("spark.sql.caseSensitive", "").lower() == "true" else str.lower
     is_cached = _Cached(session) if has_cached else lambda _: False
     joins = WrittenJoins(plan, is_cached)
     while True:

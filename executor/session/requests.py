@@ -6,6 +6,7 @@ plan would take two or three times as many requests, and a remote server answers
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -16,6 +17,8 @@ from pyspark.sql.types import StructType
 from dovetail.executor.session.batch import Arguments, classic, connect_query, run
 from dovetail.executor.session.sail import is_sail
 
+_DETAILS = re.compile(r'^<_\w*RpcError of RPC that terminated with:\n.*\n\s*details = "(.*)"\n')
+
 
 def query_frame(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
     """The DataFrame of a query, not of a command; on Spark Connect nothing is sent before it is used."""
@@ -25,12 +28,13 @@ def query_frame(session: SparkSession, text: str, args: Arguments = None) -> Dat
 
 
 def analyze(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
-    """Return the DataFrame and analyzed schema of a query, or the first line of Spark's error.  Runs nothing."""
+    """Return the DataFrame and analyzed schema of a query, or a line of Spark's error.  Runs nothing."""
     try:
         frame = query_frame(session, text, args)
         return frame, frame.schema
     except (PySparkException, Py4JError) as error:  # Py4JError: Spark's internal errors
-        return str(error).strip().splitlines()[0]
+        of_grpc = _DETAILS.search(str(error))
+        return of_grpc[1] if of_grpc else str(error).strip().splitlines()[0]
 
 
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -48,17 +52,3 @@ def explanation(
     if classic(session) or is_sail(session):
         return str(rows_of(run(session, f"EXPLAIN {mode.upper()} {text}", args))[0][0])
     return str(query_frame(session, text, args)._explain_string(mode=mode))  # type: ignore[operator]
-
-
-def settings_of(session: SparkSession, *names: str) -> list[str | None]:
-    """The values of settings, with Spark's defaults."""
-    if classic(session):
-        return [session.conf.get(name) for name in names]
-    return list(session.client.get_configs(*names))
-
-
-def set_values(session: SparkSession, *names: str) -> list[str | None]:
-    """The values of settings that are set; None for others."""
-    if classic(session):
-        return [session.conf.get(name, None) for name in names]
-    return list(session.client.get_config_with_defaults(*((name, None) for name in names)))

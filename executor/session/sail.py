@@ -21,10 +21,16 @@ _UNTYPED = "(SELECT NULL AS r UNION ALL SELECT named_struct('c', 1) AS r) AS u"
 _found: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
+def note_application(session: Any) -> None:
+    """Note that a server has the id of a Spark application, so that it is not Sail."""
+    _found.setdefault(session, False)
+
+
 def is_sail(session: Any) -> bool:
     """Whether a server is Sail: it finds no field of a row that is NULL in the first query of a union.
 
-    The query is analyzed once for each session.  Raises what Spark raises where the server does not answer.
+    The query is analyzed once for each session, unless the settings have shown the id of a Spark application.  Raises
+    what Spark raises where the server does not answer.
     """
     if session not in _found:
         try:

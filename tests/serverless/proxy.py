@@ -1,7 +1,7 @@
 """A proxy in front of a Spark Connect server that refuses what serverless offers refuse, and counts requests.
 
-Refused: settings that cannot be changed, cached rows, checkpoints, global temporary views, files for the server, and
-plans above a size.  A refusal is an error of Spark's analysis, as theirs are.
+Refused: settings that cannot be changed, or requested by name, cached rows, checkpoints, global temporary views, files
+for the server, and plans above a size.  A refusal is an error of Spark's analysis, as theirs are, or of gRPC.
 """
 
 from __future__ import annotations
@@ -23,9 +23,22 @@ from pyspark.sql.connect.proto import base_pb2
 
 MOST_BYTES = 128 * 1024  # of a request
 CHANGEABLE = {"spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"}
+READABLE = (
+    "spark.connect.",
+    "spark.sql.connect.",
+    "spark.sql.execution.",
+    "spark.sql.pyspark.",
+    "spark.sql.session.",
+    "spark.sql.timestampType",
+)  # by name: PySpark does
+COUNTED = ("ExecutePlan", "AnalyzePlan", "Config")
 STREAMED = ("ExecutePlan", "ReattachExecute")
 STATEMENTS = ("SET ", "RESET", "CACHE ", "UNCACHE ", "CLEAR CACHE", "CREATE GLOBAL", "CREATE OR REPLACE GLOBAL")
-_LIMITS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+_LIMITS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.http2.max_ping_strikes", 0),  # a client asks each minute whether the server lives
+]
 
 
 class Refused(Exception):
@@ -36,9 +49,9 @@ class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Forwards requests as they are, unless it refuses them."""
 
     def __init__(self, port: int) -> None:
-        self.counts: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()  # that a client waits for, by kind
         self.refused: Counter[str] = Counter()
-        self.largest, self._lenient = 0, False
+        self.largest, self._lenient, self._most_bytes = 0, False, MOST_BYTES
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", _LIMITS)
         self._server = grpc.server(ThreadPoolExecutor(16), (self,), options=_LIMITS)
         self.port = self._server.add_insecure_port("127.0.0.1:0")
@@ -56,6 +69,15 @@ class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]
             yield
         finally:
             self._lenient = False
+
+    @contextmanager
+    def at_most(self, size: int) -> Iterator[None]:
+        """Refuse requests of more bytes meanwhile."""
+        self._most_bytes = size
+        try:
+            yield
+        finally:
+            self._most_bytes = MOST_BYTES
 
     def service(self, call: Any) -> Any:
         name = call.method.rpartition("/")[2]
@@ -86,8 +108,10 @@ class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def _forward(self, name: str, request: bytes, context: Any, send: Callable[[], Any]) -> Any:
         if not self._lenient:
-            self.counts[name] += 1
             self.largest = max(self.largest, len(request))
+            if len(request) > self._most_bytes:
+                message = f"gRPC message exceeds maximum size {self._most_bytes}: {len(request)}"
+                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
             try:
                 self._check(name, request)
             except Refused as refused:
@@ -98,24 +122,22 @@ class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]
             _fail(context, error)
 
     def _check(self, name: str, request: bytes) -> None:
-        if len(request) > MOST_BYTES:
-            raise Refused("a plan above the limit")
         type_ = getattr(base_pb2, f"{name}Request", None)
         message: Any = type_.FromString(request) if type_ else None
+        if name in COUNTED:
+            self.requests[kind_of(name, message)] += 1
         if name == "Config":
             operation = message.operation
             names = [pair.key for pair in operation.set.pairs] + list(operation.unset.keys)
             if fixed := [key for key in names if key not in CHANGEABLE]:
                 raise Refused(f"the setting {fixed[0]}")
+            read = [*operation.get.keys, *operation.get_option.keys, *(p.key for p in operation.get_with_default.pairs)]
+            if hidden := [key for key in read if key not in CHANGEABLE and not key.startswith(READABLE)]:
+                raise Refused(f"a request for the setting {hidden[0]}")
         elif name == "AnalyzePlan" and message.WhichOneof("analyze") in ("persist", "unpersist"):
             raise Refused("cached rows")
         elif name == "ExecutePlan":
             _check_command(message.plan.command)
-
-    @property
-    def requests(self) -> int:
-        """The requests that a client waits for."""
-        return sum(self.counts[name] for name in ("ExecutePlan", "AnalyzePlan", "Config"))
 
     def _refuse(self, context: Any, what: str) -> None:
         self.refused[what] += 1
@@ -139,6 +161,18 @@ def _check_command(command: Any) -> None:
         text = (command.sql_command.input.sql.query or command.sql_command.sql).lstrip().upper()
         if text.startswith(STATEMENTS):
             raise Refused(f"the statement {text.split()[0]}")
+
+
+def kind_of(name: str, message: Any) -> str:
+    """The kind of a request, such as ``explain`` or ``DESCRIBE``."""
+    if name == "Config":
+        return str(message.operation.WhichOneof("op_type"))
+    if name == "AnalyzePlan":
+        return str(message.WhichOneof("analyze"))
+    kind = message.plan.root.WhichOneof("rel_type")
+    if kind == "sql":
+        return str(message.plan.root.sql.query.split()[0])
+    return str(kind or message.plan.command.WhichOneof("command_type"))
 
 
 def _metadata(context: Any) -> list[tuple[str, Any]]:
