@@ -28,7 +28,7 @@ _ROW_BY_ROW = frozenset(
 )
 _CERTAIN = ROW_FUNCTIONS | {"CAST", "BETWEEN"}
 _CALL = re.compile(r"([A-Za-z_]\w*)\(")
-_OPERATOR = re.compile(r"[\s:+\-|]*['~!]*(\w+)")
+_OPERATOR = re.compile(r"(?:\A|^[\s:]*[+:]- )['~!]*(\w+)", re.MULTILINE)  # a relation or literal may have several lines
 
 
 def stream_of(session: SparkSession, name: tuple[str, ...], declared: Iterable[tuple[str, ...]] = ()) -> Stream | None:
@@ -105,11 +105,8 @@ def stateful_operator(frame: DataFrame) -> str | None:
     text = plan_text(frame)
     if not text:
         return "that the server does not show"
-    for line in text.splitlines():
-        found = _OPERATOR.match(line)
-        if found and found[1] not in _ROW_BY_ROW:
-            return found[1]
-    return None
+    operators = (found[1] for found in _OPERATOR.finditer(text))
+    return next((name for name in operators if name not in _ROW_BY_ROW), None)
 
 
 def append_error(frame: DataFrame) -> PySparkException | None:

@@ -14,6 +14,7 @@ _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15
 _NEAR = "1e14D"  # the same where a seventh of a bin must be exact
 _ENDLESS = {-1: "-1e300D", 1: "1e300D"}  # where an end is that is none, as DOUBLE: EVERYTHING is as long as this
 _ENDLESS_EXACT = {-1: "-9223372036854775807", 1: "9223372036854775807"}
+_MOST_TOUCHED = 10_000_000  # bins of an interval: measured plans copy none to a hundredth of it
 _FILL = 0.875  # how much of a bin an interval fills at most that stands in one: the rest is for rounding
 
 
@@ -50,7 +51,8 @@ class IntervalSql:
         low, high = self._end(self.band.low, -1), self._end(self.band.high, 1)
         first, last = self.bin(low, width), self.bin(high, width)
         exact = self.band.axis.exact and (self._plain or self.band.axis.small)
-        return _sequence(first, last) if exact else _where_known(low, _sequence(first, last))
+        found = _sequence(first, last) if EVERYTHING in self.levels.widths else self._measured_sequence(first, last)
+        return found if exact else _where_known(low, found)
 
     def touched(self, width: float, *, whole: bool) -> tuple[str, str]:
         """The first bin that an interval touches, and all of them, by a rule that is the same for all ends and sides.
@@ -64,10 +66,27 @@ class IntervalSql:
                 if leaf
             )
             first, last = (f"{grouped(position)} DIV {int(width)}" for position in positions)
-            return first, _sequence(first, last)
+            return first, self._measured_sequence(first, last)
         low, high = self.ends()
         first, last = (_floor(end, double(width), _FARTHEST) for end in (low, high))
-        return first, _where_known(low, _sequence(first, last))
+        return first, _where_known(low, self._measured_sequence(first, last))
+
+    def _measured_sequence(self, first: str, last: str) -> str:
+        """The bins of an interval whose length was measured when the statement was planned.
+
+        A DataFrame may run when its tables have changed.  An array of billions of bins would end the JVM.
+        """
+        low, high = (self.band.show(end) for end in (self.band.low, self.band.high))
+        message = (
+            (
+                f"An interval from {low} to {high} touches more than {_MOST_TOUCHED} bins: "
+                "its table changed after planning. Make the DataFrame again."
+            )
+            .replace("\\", "\\\\")
+            .replace("'", "\\'")
+        )
+        far = f"{grouped(last)} - {double(_MOST_TOUCHED)} > {grouped(first)}"
+        return f"sequence({first}, if({far}, raise_error('{message}'), greatest({first}, {last})))"
 
     def level(self) -> str:
         """The width of the bins that suit an interval's length."""

@@ -39,9 +39,10 @@ def planned(query: str, answer: tuple[Numbers, ...]) -> Plan:
 
 def test_intervals_of_a_kind_meet_in_their_first_common_bin() -> None:
     text = planned(OVERLAP, SHORT).sql()
-    first = "a.lo DIV {0}, greatest(a.lo DIV {0}, a.hi DIV {0})"
     width = text.split("a.lo DIV ")[1].split(",")[0]
-    assert f"explode(sequence({first.format(width)})) AS __dt1(__dt1_bin)" in text
+    too_long = f"(a.hi DIV {width}) - 10000000D > (a.lo DIV {width}), raise_error('An interval from a.lo to a.hi "
+    assert f"explode(sequence(a.lo DIV {width}, if({too_long}" in text
+    assert f", greatest(a.lo DIV {width}, a.hi DIV {width})))) AS __dt1(__dt1_bin)" in text
     assert f"ON __dt1_bin = __dt2_bin AND __dt1_bin = greatest(a.lo DIV {width}, b.lo DIV {width})" in text
 
 

@@ -54,6 +54,20 @@ def test_why_not(opt: Optimizer, query: str, said: str) -> None:
     assert plan.explain() == f"Spark's own stream-stream join runs: {plan.reason}"
 
 
+@pytest.mark.parametrize("name", ["s", "arriving"])
+def test_lines_of_a_plan_that_are_no_operators(opt: Optimizer, name: str) -> None:
+    """A literal may have several lines, and so has the relation of a table that is read as a stream."""
+    opt.session.sql("CREATE TABLE IF NOT EXISTS arriving_rows (id INT, k INT, ts TIMESTAMP) USING parquet")
+    stream = opt.session.readStream.table("arriving_rows")
+    stream.withWatermark("ts", "5 seconds").createOrReplaceTempView("arriving")
+    literal = "'several\nAggregate lines'"
+    taken = opt.stream_plan(f"SELECT a.id, {literal} AS note FROM {name} a JOIN t b ON {ON}")
+    assert taken.reason == ""
+    refused = opt.stream_plan(f"SELECT a.id FROM (SELECT DISTINCT * FROM {name}) a JOIN t b ON {ON}")
+    assert "more than filter" in refused.reason
+    opt.session.sql("DROP TABLE arriving_rows")
+
+
 @pytest.mark.parametrize(
     ("query", "taken"),
     [

@@ -12,13 +12,14 @@ import tempfile
 from pathlib import Path
 
 from changing import between, columns, keys, statements
+from feeds import feeds
 from fill import fill
 from format_sessions import start
 from outcomes import first_line, optimizer
 from reading import deleted, metadata, pruned, travel
 from streaming import streams
 
-GROUPS = (travel, metadata, pruned, deleted, columns, keys, between, statements, streams)
+GROUPS = (travel, metadata, pruned, deleted, columns, keys, between, statements, streams, feeds)
 
 
 def main(form: str, jars: list[str], catalog: str, names: list[str]) -> None:

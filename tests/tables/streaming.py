@@ -33,6 +33,7 @@ def streams(opt: Optimizer, form: str) -> Iterator[tuple[str, str]]:
     for name in TABLES:
         stream = session.readStream.table(name).withWatermark("ts", "1 minute")
         stream.createOrReplaceTempView(f"{name}{STREAMS}")
+    yield "a stream of each table, on state modules", opt.stream_plan(QUERY.format(STREAMS)).reason or REWRITTEN
     sinks: dict[str, Callable[[Path], Any]] = {
         "into files": lambda folder: Sink("parquet", folder / "out"),
         "into a table, by a function": lambda _: _transaction(form, full_name(session, "joined")),
