@@ -25,7 +25,7 @@ SLOW = 5.0  # seconds; DuckDB runs once where it takes longer
 WARM_UP, ROUNDS = 2, 5
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from benchmarks.band_join.cases import Case
 
@@ -54,21 +54,21 @@ def main() -> None:
     with (
         harness.session(PROGRAM) as spark,
         duckdb.connect(config={"threads": harness.cores(), "memory_limit": "4GB"}) as duck,
-        _server(python) as sail,
+        engine(python, PROGRAM) as sail,
     ):
         optimizer = Optimizer(spark)
         for case in contests:
             for name, table in case.tables:
                 table.make(spark)
                 spark.read.parquet(str(table.path)).createOrReplaceTempView(name)
-            duck_query = _over_files(case)
+            duck_query = over_files(case)
             answers: dict[str, Answer] = {}
 
             def keep(way: str, run: Callable[[], Any], answers: dict[str, Answer] = answers) -> Callable[[], object]:
                 return lambda: answers.update({way: tuple(map(int, run()))})
 
             ways = {
-                "sail": keep("sail", lambda case=case: sail.ask(_job(case, plain=False))),  # type: ignore[misc]
+                "sail": keep("sail", lambda case=case: sail.ask(job_of(case, plain=False))),  # type: ignore[misc]
                 "spark": keep("spark", lambda case=case: optimizer.sql(case.query).collect()[0]),  # type: ignore[misc]
                 "duck": keep("duck", lambda text=duck_query: duck.sql(text).fetchone()),  # type: ignore[misc]
             }
@@ -105,21 +105,21 @@ def main() -> None:
         report.write(spark)
 
 
-def _over_files(case: Case) -> str:
+def over_files(case: Case) -> str:
     """The query for DuckDB, with the files as the relations of WITH."""
     views = (f"{name} AS (FROM read_parquet('{table.path}/*.parquet'))" for name, table in case.tables)
     return f"WITH {', '.join(views)} {case.duck or case.query}"
 
 
-def _job(case: Case, *, plain: bool) -> dict[str, Any]:
+def job_of(case: Case, *, plain: bool) -> dict[str, Any]:
     return {"query": case.query, "tables": {name: str(table.path) for name, table in case.tables}, "plain": plain}
 
 
-# Sail in a process of its own
+# An engine in a process of its own
 
 
 class Server:
-    """A process of Sail's Python that runs queries."""
+    """A process of an engine's Python that runs queries."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -134,17 +134,17 @@ class Server:
             waiting.register(self.process.stdout, selectors.EVENT_READ)
             if not waiting.select(limit):
                 return None
-        answer = json.loads(self.process.stdout.readline() or '{"error": "Sail has ended"}')
+        answer = json.loads(self.process.stdout.readline() or '{"error": "The engine has ended"}')
         if "error" in answer:
             raise RuntimeError(f"{job['query']}: {answer['error']}")
         return list(answer["row"])
 
 
 @contextmanager
-def _server(python: Path) -> Iterator[Server]:
-    """Start a process of Sail, and end it."""
+def engine(python: Path, name: str, jars: Sequence[Path] = ()) -> Iterator[Server]:
+    """Start a process of an engine, and end it."""
     settings = os.environ | {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(ROOT), "RUST_LOG": "off"}
-    command = [str(python), "-m", "benchmarks.sail_process"]
+    command = [str(python), "-m", "benchmarks.engine_process", name, ",".join(map(str, jars))]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=ROOT, env=settings, text=True, start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
         try:
@@ -156,10 +156,10 @@ def _server(python: Path) -> Iterator[Server]:
 
 def _plain(python: Path, case: Case) -> tuple[float, Answer] | None:
     """Seconds of plain Sail and its answer; None where it is ended at the limit."""
-    with _server(python) as sail:
+    with engine(python, PROGRAM) as sail:
         sail.ask({"query": "SELECT 1", "tables": {}, "plain": True})
         begun = perf_counter()
-        row = sail.ask(_job(case, plain=True), LIMIT)
+        row = sail.ask(job_of(case, plain=True), LIMIT)
         return row and (perf_counter() - begun, tuple(row))
 
 

@@ -76,6 +76,12 @@ def _points(t: Table, draw: Callable[..., str]) -> str:
     return f"SELECT {draw(t.domain)} AS x, {draw(100)} AS v, {draw(t.keys)} AS k FROM {_ids(t.rows)}"
 
 
+def _ticks(t: Table, draw: Callable[..., str]) -> str:
+    """No two have the same position."""
+    x = f"{t.domain // t.rows} * id + {draw(t.domain // t.rows)}"
+    return f"SELECT {x} AS x, {draw(100)} AS v, {draw(t.keys)} AS k FROM {_ids(t.rows)} ORDER BY {draw(10**15)}"
+
+
 def _zipf(t: Table, draw: Callable[..., str]) -> str:
     """The n-th key is 1/n as frequent as the first."""
     harmonic = sum(1 / n for n in range(1, t.keys + 1))
@@ -93,6 +99,12 @@ def _giant(t: Table, draw: Callable[..., str]) -> str:
 def _hot(t: Table, draw: Callable[..., str]) -> str:
     """All within 100 of each other."""
     return f"SELECT {t.domain // 2} + {draw(100)} AS x, {draw(100)} AS v, {draw(t.keys)} AS k FROM {_ids(t.rows)}"
+
+
+def _clustered(t: Table, draw: Callable[..., str]) -> str:
+    """Half of the points lie in a narrow bell in the middle."""
+    bell = f"{t.domain // 2} + ({draw(t.domain // 100)} + {draw(t.domain // 100)} - {t.domain // 100})"
+    return f"SELECT if({draw(2)} = 0, {bell}, {draw(t.domain)}) AS x, {draw(100)} AS v FROM {_ids(t.rows)}"
 
 
 def _sparse_points(t: Table, draw: Callable[..., str]) -> str:
@@ -150,9 +162,11 @@ def _ordered_intervals(t: Table, draw: Callable[..., str]) -> str:
 
 _RECIPES = {
     "points": _points,
+    "ticks": _ticks,
     "zipf": _zipf,
     "giant": _giant,
     "hot": _hot,
+    "clustered": _clustered,
     "sparse_points": _sparse_points,
     "ordered_points": _ordered_points,
     "space": _space,

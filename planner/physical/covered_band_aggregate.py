@@ -84,21 +84,20 @@ class CoveredBandAggregate(RunningBandAggregate):
         )
 
     def _covering(self, sql: Sql) -> str:
-        """A row for each bin that intervals reach over."""
-        assert self.cells is not None
-        name, (copies, sign) = sql.name, sql.end
+        """A row for each bin that intervals reach over: the sums after each change hold up to the next one."""
+        name, (copies, end) = sql.name, sql.end
         columns = (sql.pairs, *sql.sums)
-        changes = ", ".join(f"CASE WHEN {sign} > 0 THEN {c} ELSE -{c} END AS {c}" for c in columns)
-        none = ", ".join(f"CAST(0 AS {t}) AS {c}" for c, t in zip(columns, ("BIGINT", *sql.types), strict=True))
+        changes = ", ".join(f"CASE WHEN {end} > 0 THEN {c} ELSE -{c} END AS {c}" for c in columns)
         nowhere = f"CAST(NULL AS {self.ends.type.sql})"
         return (
-            f"SELECT {name}_cell, {nowhere}, {nowhere}, {', '.join(columns)}\n"
-            f"FROM (SELECT {name}_cell, {', '.join(f'sum({c}) OVER {name}_line AS {c}' for c in columns)}\n"
+            f"SELECT {end} AS {name}_cell, {nowhere}, {nowhere}, {', '.join(columns)}\n"
+            f"FROM (SELECT {name}_cell, lead({name}_cell) OVER (ORDER BY {name}_cell) AS {name}_next, "
+            f"{', '.join(f'sum({c}) OVER {name}_line AS {c}' for c in columns)}\n"
             f"FROM (SELECT {name}_cell, {', '.join(f'sum({c}) AS {c}' for c in columns)}\n"
-            f"FROM (SELECT CASE WHEN {sign} > 0 THEN {name}_first + 1 ELSE {name}_last END AS {name}_cell, {changes}\n"
-            f"FROM ({self._intervals(sql)}) JOIN LATERAL explode(array(1, -1)) AS {copies}({sign})\n"
-            f"WHERE {name}_last > {name}_first + 1\n"
-            f"UNION ALL\nSELECT CAST(id AS INT), {none} FROM range({self.cells.count + 1}))\n"
-            f"GROUP BY {name}_cell)\nWINDOW {name}_line AS (ORDER BY {name}_cell ROWS UNBOUNDED PRECEDING))\n"
+            f"FROM (SELECT CASE WHEN {end} > 0 THEN {name}_first + 1 ELSE {name}_last END AS {name}_cell, {changes}\n"
+            f"FROM ({self._intervals(sql)}) JOIN LATERAL explode(array(1, -1)) AS {copies}({end})\n"
+            f"WHERE {name}_last > {name}_first + 1)\n"
+            f"GROUP BY {name}_cell)\nWINDOW {name}_line AS (ORDER BY {name}_cell ROWS UNBOUNDED PRECEDING)) "
+            f"JOIN LATERAL explode(sequence({name}_cell, {name}_next - 1)) AS {copies}({end})\n"
             f"WHERE {sql.pairs} > 0"
         )

@@ -1,27 +1,29 @@
-"""Runs queries on a server of Sail in this process: a job of JSON on each line in, and its row on a line out.
+"""Runs queries on an engine in this process: a job of JSON on each line in, and its row on a line out.
 
-``benchmarks/sail.py`` starts it in Sail's own environment, which has no other PySpark.
+``benchmarks/sail.py`` and ``benchmarks/engines.py`` start it in the environment of the engine:
+``python -m benchmarks.engine_process ENGINE JARS``, where ENGINE is a name of ``tests/engines/engine_sessions.py``.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engines"))
 
 from dovetail import Optimizer
-from dovetail.executor.session.sail import sail_server
+from engine_sessions import ENGINES, session_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def main() -> None:
+def main(name: str, jars: list[str]) -> None:
     """Read jobs until there are no more."""
-    with sail_server() as address:
-        session: Any = SparkSession.builder.remote(address).getOrCreate()
+    with tempfile.TemporaryDirectory() as folder, session_of(ENGINES.get(name), Path(folder), jars) as session:
         optimizer, seen = Optimizer(session), dict[str, str]()
         for line in sys.stdin:
             print(json.dumps(_answer(session, optimizer, json.loads(line), seen)), flush=True)
@@ -42,4 +44,4 @@ def _answer(session: Any, optimizer: Optimizer, job: dict[str, Any], seen: dict[
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1], [jar for jar in sys.argv[2].split(",") if jar])
