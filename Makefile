@@ -14,7 +14,7 @@ PART ?= 1/1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka test-cluster test-serverless bench clean java python
+.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions test-tables test-kafka test-cluster test-serverless test-engines bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test-cluster: java $(STAMP) ## a standalone cluster of two worker processes, one
 
 test-serverless: java $(STAMP) ## golden cases on a Spark Connect server that refuses what serverless offers refuse; FOLDERS="keys"
 	$(BIN)/python tests/serverless/serverless_main.py $(FOLDERS)
+
+test-engines: java $(STAMP) ## every kind of rewriting on Comet, Gluten and Sail: rows, native operators, time; ENGINES="comet sail"
+	$(BIN)/python tests/engines/engines_main.py $(ENGINES)
 
 .PHONY: docs docs-serve
 docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded

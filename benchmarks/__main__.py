@@ -7,7 +7,7 @@ import sys
 
 PROGRAMS = (
     "planning", "first_plans", "again", "tpch", "band_join", "keys", "self_join", "nearest", "lookup", "streams",
-    "event_logs", "estimates", "savings", "small_gains", "programs", "skew", "scale", "sail",
+    "event_logs", "estimates", "savings", "small_gains", "programs", "skew", "scale", "sail", "engines",
 )  # fmt: skip
 
 

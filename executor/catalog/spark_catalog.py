@@ -104,6 +104,7 @@ class SparkCatalog(CatalogConstraints):
             asof_join=on("spark.sql.join.asofJoin.enabled") and not on("spark.sql.legacy.interval.enabled"),
             nearest_by=is_at_least(self.session.version, 4, 2) and on("spark.sql.crossJoin.enabled", default=True),
             sail=not classic(self.session) and is_sail(self.session),
+            native=_has_native_engine(self.known.values),
             double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
             escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),
             consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),
@@ -314,6 +315,15 @@ def parse_streams(explained: str) -> int:
     references = Counter(re.findall(r"~CTERelationRef (\d+)", analyzed))
     again = sum(count - 1 for count in references.values())
     return max(1, len(re.findall(r"^[\s:|+~\-]*Streaming\w*Relation", analyzed, re.MULTILINE)) + again)
+
+
+def _has_native_engine(settings: dict[str, str]) -> bool:
+    """Whether Comet or Gluten is loaded, and not switched off."""
+    loaded = f"{settings.get('spark.plugins')},{settings.get('spark.sql.extensions')}"
+    return any(
+        name in loaded and settings.get(f"spark.{name.lower()}.enabled", "true").lower() == "true"
+        for name in ("Comet", "Gluten")
+    )
 
 
 def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:

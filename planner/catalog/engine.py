@@ -15,6 +15,7 @@ class Engine:
     ``frames_of_dates``: RANGE windows over a DATE have the rows that the standard gives them.
     ``types_nulls``: a union has the types of all its queries; otherwise a NULL in the first one needs a type.  Such an
     engine takes fields of a struct for nullable, and finds none behind a dot in LATERAL.
+    ``merges_runs``: a sort takes less time where the rows come in runs that are sorted.
     """
 
     name: str = "Spark"
@@ -23,6 +24,7 @@ class Engine:
     groups_as_it_compares: bool = True
     frames_of_dates: bool = True
     types_nulls: bool = True
+    merges_runs: bool = True
 
 
 SPARK = Engine()
@@ -33,4 +35,6 @@ SAIL = Engine(
     groups_as_it_compares=False,
     frames_of_dates=False,
     types_nulls=False,
+    merges_runs=False,
 )
+NATIVE = Engine("Comet or Gluten", merges_runs=False)

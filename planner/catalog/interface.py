@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dovetail.planner.catalog.declared import Declaration
-from dovetail.planner.catalog.engine import SAIL, SPARK, Engine
+from dovetail.planner.catalog.engine import NATIVE, SAIL, SPARK, Engine
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.types.schema import Column
 
@@ -26,6 +26,7 @@ class Settings:
     asof_join: bool = False  # Spark's ASOF JOIN is enabled
     nearest_by: bool = True  # Spark runs NEAREST BY: it is 4.2 or later, and cross joins are enabled
     sail: bool = False  # the engine is Sail
+    native: bool = False  # Comet or Gluten runs Spark's plans
     timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
     commas_last: bool = False  # a comma in FROM binds looser than JOIN
     double_quoted_identifiers: bool = False  # "k" is a name
@@ -40,7 +41,7 @@ class Settings:
     @property
     def engine(self) -> Engine:
         """What the engine does otherwise than Spark."""
-        return SAIL if self.sail else SPARK
+        return SAIL if self.sail else NATIVE if self.native else SPARK
 
     @property
     def changes_parsing(self) -> bool:

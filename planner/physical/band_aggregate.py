@@ -105,6 +105,7 @@ class RunningBandAggregate(Rendered, Physical):
     cells: Cells | None = None
     names: tuple[str, ...] | None = None  # as in ``Project``
     preserved: tuple[Scalar, ...] | None = None
+    presorted: bool = True  # whether rows are sorted before they are shuffled (Engine.merges_runs)
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -123,7 +124,8 @@ class RunningBandAggregate(Rendered, Physical):
         else:
             apart = f"in {self.cells.count + 1} cells of the line; {self.summed_side} side read twice"
         found = f"no pairs are made: {summed} of the {self.summed_side} side are summed up {where}"
-        return found, apart, *presort_notes(self.ends.type), *self._preserved_notes
+        presorted = presort_notes(self.ends.type) if self.presorted else ()
+        return found, apart, *presorted, *self._preserved_notes
 
     @property
     def _preserved_notes(self) -> tuple[str, ...]:
@@ -177,7 +179,7 @@ class RunningBandAggregate(Rendered, Physical):
         name = sql.name
         sums = (f"sum({c}) OVER {name}_line AS {c}" for c in (sql.pairs, *sql.sums))
         over = f"PARTITION BY {', '.join(sql.parts)} ORDER BY {name}_at, {name}_rank"
-        number = presort(sql.parts, f"{name}_at", self.ends.type, f"{name}_rank")
+        number = presort(sql.parts, f"{name}_at", self.ends.type, f"{name}_rank") if self.presorted else ""
         return [
             f"FROM (SELECT {', '.join((f'{name}_sign', *sql.carried, *sums))}",
             "FROM (" + "\nUNION ALL\n".join(sql.events()) + (number and f"\nSORT BY {number}") + ")",

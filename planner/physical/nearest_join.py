@@ -26,6 +26,7 @@ class NearestJoin(Rendered, Physical):
     foreign: bool = False  # whether Spark cannot run the join as written
     turned: bool = False  # whether it was a right join, whose right side comes first
     row_type: SqlType | None = None  # of the right row as a struct, where a NULL needs it (Engine.types_nulls)
+    presorted: bool = True  # whether rows are sorted before they are shuffled (Engine.merges_runs)
 
     @property
     def required(self) -> bool:  # type: ignore[override]
@@ -47,7 +48,7 @@ class NearestJoin(Rendered, Physical):
         found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
         sorts = "one sort" if self.nearest.sorts == 1 else f"{self.nearest.sorts} sorts"
         alone = f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task"
-        presorted = () if self.row_type else presort_notes(self.nearest.time_type)
+        presorted = presort_notes(self.nearest.time_type) if self.presorted else ()
         return f"no pairs are made: {found}, in {sorts} of both sides", alone, *presorted
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
@@ -61,7 +62,8 @@ class NearestJoin(Rendered, Physical):
         """Render the hidden relation of both sides, and the relations that show its columns."""
         name, _ = names.new("row")
         sql = NearestUnion(self.nearest, name, self.kind, conjunction, self.row_type)
-        union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}{sql.presorted()}))"
+        presorted = sql.presorted() if self.presorted else ""
+        union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}{presorted}))"
         return "\n".join(
             [
                 f"(SELECT {', '.join([*sql.left_row(), sql.found()])}",

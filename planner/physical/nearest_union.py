@@ -136,9 +136,7 @@ class NearestUnion:
         return f"SELECT {', '.join(f'{value} AS {name}' for value, name in values)}\nFROM {text}{condition}"
 
     def presorted(self) -> str:
-        """The clause that sorts the rows of both sides before they are shuffled; for Spark's sort alone."""
-        if self.row_type:
-            return ""
+        """The clause that sorts the rows of both sides before they are shuffled."""
         descending = self.nearest.direction == "forward"
         number = presort(
             self.keys, f"{self.name}_at", self.nearest.time_type, f"{self.name}_side", descending=descending

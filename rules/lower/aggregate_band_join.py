@@ -128,6 +128,7 @@ class _Planning:
             None if keys else extent.cells(_CELLS),
             self.block.project.names,
             self.block.condition if preserved else None,
+            self.ctx.catalog.settings.engine.merges_runs,
         )
         if keys or grouped != ends.side or extent.intervals > _MOST_COVERING:
             self._choose("running sums over", extent, ends)

@@ -42,8 +42,11 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain), passes=join.nearest.sorts):
         return Spark(join.plain)
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
-    nearest, of_row = (join.nearest, None) if ctx.catalog.settings.engine.types_nulls else _with_types(join, ctx)
-    return SortedNearestJoin(join.left, join.right, kind, nearest, join.foreign, join.turned, of_row)
+    engine = ctx.catalog.settings.engine
+    nearest, of_row = (join.nearest, None) if engine.types_nulls else _with_types(join, ctx)
+    return SortedNearestJoin(
+        join.left, join.right, kind, nearest, join.foreign, join.turned, of_row, engine.merges_runs
+    )
 
 
 def _with_types(join: NearestJoin, ctx: Context) -> tuple[Nearest, SqlType | None]:

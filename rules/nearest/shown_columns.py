@@ -74,20 +74,20 @@ def joins_of(tree: Logical) -> Iterator[Join | NearestSyntax | LateralView]:
         yield from joins_of(tree.child)
 
 
-def all_readers_of(block: QueryBlock, without: tuple[Join, ...] = ()) -> Iterator[Scalar]:
+def all_readers_of(block: QueryBlock, without: tuple[Join | AsofJoin, ...] = ()) -> Iterator[Scalar]:
     """The same with the conditions of the joins in FROM, and the expressions of its LATERAL subqueries.
 
     ``without``: joins whose conditions do not count.
     """
     yield from readers_of(block)
     for join in joins_of(block.tree):
-        is_without = isinstance(join, Join) and any(join is one for one in without)
-        yield from readers_of_join(replace(join, condition=()) if is_without else join)  # type: ignore[arg-type]
+        yield from readers_of_join(join, is_read=not any(join is one for one in without))
 
 
-def readers_of_join(join: Join | NearestSyntax | LateralView) -> Iterator[Scalar]:
-    """The expressions of a join and of its LATERAL subqueries that read the rows of FROM."""
-    yield from expressions(join)
+def readers_of_join(join: Join | NearestSyntax | LateralView, *, is_read: bool = True) -> Iterator[Scalar]:
+    """The expressions of a join, if these count, and of its LATERAL subqueries that read the rows of FROM."""
+    if is_read:
+        yield from expressions(join)
     if isinstance(join, Join) and join.natural:
         yield Scalar("*")
     if isinstance(join, Join | AsofJoin):

@@ -23,24 +23,24 @@ def nearest_syntax(node: Project | Sort, ctx: Context) -> Logical | None:
     block = block_with_order(node, ctx)
     if block is None or not any(isinstance(n, NearestSyntax) for n in joins_of(block.tree)):
         return None
-    readers = tuple(all_readers_of(block))
-    tree = _over_nearest(block.tree, block, readers, ctx)
+    tree = _over_nearest(block.tree, block, ctx)
     return None if tree is block.tree else in_place(node, block.project, block.over(where(tree, block.condition)))
 
 
-def _over_nearest(tree: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> Logical:
+def _over_nearest(tree: Logical, block: QueryBlock, ctx: Context) -> Logical:
     """A FROM with the nearest rows of every such join, where that is possible."""
     if isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
-        child = _over_nearest(tree.child, block, readers, ctx)
+        child = _over_nearest(tree.child, block, ctx)
         return tree if child is tree.child else replace(tree, child=child)
     if not isinstance(tree, Join | NearestSyntax):
         return tree
-    left, right = (_over_nearest(side, block, readers, ctx) for side in (tree.left, tree.right))
+    left, right = (_over_nearest(side, block, ctx) for side in (tree.left, tree.right))
     new = tree if left is tree.left and right is tree.right else replace(tree, left=left, right=right)
     if not isinstance(new, AsofJoin | NearestByJoin):
         return new
+    own = (tree,) if isinstance(tree, AsofJoin) else ()  # an as-of join compares its columns before they travel
     try:
-        return _nearest(new, block, readers, ctx)
+        return _nearest(new, block, tuple(all_readers_of(block, own)), ctx)
     except Refused as no:
         name = "as-of join" if isinstance(new, AsofJoin) else "NEAREST BY join"
         ctx.decline(f"the {name} is left to Spark: {no.reason}", no.place or new.match.place)

@@ -24,7 +24,7 @@ from versions import environment
 
 HERE = Path(__file__).parent
 PLAIN = "plain"
-LIMIT = 60  # seconds of a query as written
+LIMIT = 30  # seconds of a query as written
 
 
 def main(words: list[str]) -> int:
@@ -110,16 +110,18 @@ def shown(line: dict[str, Any], plain: dict[str, Any]) -> tuple[str, bool, str]:
     if "error" in line:
         return line["error"], False, ""
     before, after = line.get("original", {}), line.get("rewriting")
+    if "refused" in before and not after:
+        return "not run by the engine", True, before["refused"]
     expected = plain.get("original", {}).get("digest") or plain.get("rewriting", {}).get("digest")
     if not after:
         return "as written", True, ""
     for what, found in (("as written", before), ("rewritten", after)):
         if "digest" in found and found["digest"] != expected:
             return f"{what}: {found['rows']} other rows", what == "as written", ""
-    gain = f"{before.get('stopped', before.get('seconds')) / after['seconds']:.1f}"
-    gain = f"> {gain}" if "stopped" in before else gain
+    seconds = before.get("stopped", before.get("seconds"))
+    gain = f"{'> ' if 'stopped' in before else ''}{seconds / after['seconds']:.1f} ×" if seconds else "only rewritten"
     native = f"{before.get('native', '–')}/{before.get('operators', '–')} → {after['native']}/{after['operators']}, "
-    return (native if after["operators"] else "") + f"{gain} ×", True, ", ".join(after["jvm"])
+    return (native if after["operators"] else "") + gain, True, ", ".join(after["jvm"])
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ QUERIES = {
     "keys, IN": "SELECT a.id, b.id AS b FROM a JOIN b ON a.x IN (b.x, b.y)",
     "keys, element of an array": "SELECT a.id, b.id AS b FROM a JOIN b ON array_contains(a.items, b.y)",
     "keys, two arrays": "SELECT a.id, b.id AS b FROM a JOIN b ON arrays_overlap(a.items, b.items)",
-    "keys, prefix": "SELECT a.id, b.id AS b FROM a JOIN b ON a.code LIKE concat(b.head, '%')",
+    "keys, prefix": "SELECT a.id, b.id AS b FROM a JOIN b ON startswith(a.code, b.head)",
     "keys, text in a text": "SELECT a.id, b.id AS b FROM a JOIN b ON contains(a.code, b.head)",
     "keys, NULL means any": "SELECT a.id, b.id AS b FROM a JOIN b ON (a.x = b.x OR b.x IS NULL) AND a.y = b.y",
     "last row before": f"SELECT id, i FROM (SELECT p.id, i.id AS i, {_LAST} AS n FROM p JOIN i "

@@ -25,6 +25,7 @@ from native import executed_plan, operators
 from outcomes import first_line
 
 ROUNDS = 3
+ENOUGH = 5.0  # seconds, after which a query is not run again
 
 
 def main(name: str, jars: list[str], tables: Path, scale: int, limit: float, kinds: list[str]) -> None:
@@ -42,16 +43,18 @@ def main(name: str, jars: list[str], tables: Path, scale: int, limit: float, kin
             if not plan.rewritten:
                 found["declined"] = [declined.reason for declined in plan.declined]
             try:
-                if limit > 0 or engine is None:
-                    found["original"] = run(session, plan.query, engine is not SAIL, limit, rounds=1)
-                if plan.rewritten:
-                    found["rewriting"] = run(session, plan.rewritten_query, engine is not SAIL, 600, rounds=ROUNDS)
+                found["original"] = run(session, plan.query, engine is not SAIL, limit)
+            except Exception as error:  # noqa: BLE001 - of Spark, or of the engine
+                found["original"] = {"refused": first_line(error)}
+            try:
+                if plan.rewritten and (engine or "digest" not in found["original"]):
+                    found["rewriting"] = run(session, plan.rewritten_query, engine is not SAIL, 600)
             except Exception as error:  # noqa: BLE001 - of Spark, or of the engine
                 found["error"] = first_line(error)
             print(json.dumps(found), flush=True)
 
 
-def run(session: Any, query: str, is_classic: bool, limit: float, rounds: int) -> dict[str, Any]:
+def run(session: Any, query: str, is_classic: bool, limit: float) -> dict[str, Any]:
     """Run a query; return a digest of its rows, its operators, and the median of the seconds."""
     frame = session.sql(query)
     stop = Timer(limit, session.sparkContext.cancelAllJobs if is_classic else session.interruptAll)
@@ -66,7 +69,7 @@ def run(session: Any, query: str, is_classic: bool, limit: float, rounds: int) -
     finally:
         stop.cancel()
     seconds = [perf_counter() - begun]
-    for _ in range(rounds - 1):
+    while len(seconds) < ROUNDS and sum(seconds) < ENOUGH:
         begun = perf_counter()
         session.sql(query).collect()
         seconds.append(perf_counter() - begun)
