@@ -38,9 +38,9 @@ def _over_nearest(tree: Logical, block: QueryBlock, ctx: Context) -> Logical:
     new = tree if left is tree.left and right is tree.right else replace(tree, left=left, right=right)
     if not isinstance(new, AsofJoin | NearestByJoin):
         return new
-    own = (tree,) if isinstance(tree, AsofJoin) else ()  # an as-of join compares its columns before they travel
+    below = tuple(one for one in joins_of(tree) if isinstance(one, AsofJoin))  # they compare before columns travel
     try:
-        return _nearest(new, block, tuple(all_readers_of(block, own)), ctx)
+        return _nearest(new, block, tuple(all_readers_of(block, below)), ctx)
     except Refused as no:
         name = "as-of join" if isinstance(new, AsofJoin) else "NEAREST BY join"
         ctx.decline(f"the {name} is left to Spark: {no.reason}", no.place or new.match.place)
