@@ -34,7 +34,7 @@ def main(name: str, jars: list[str], tables: Path, scale: int, limit: float, kin
     with tempfile.TemporaryDirectory() as folder, session_of(engine, Path(folder), jars) as session:
         write(session, tables, scale)
         read(session, tables)
-        opt = Optimizer(session, Options(force=True))
+        opt = Optimizer(session, Options(force=True, planning_seconds=600))
         opt.declare_key("t", ["id"])
         for kind in kinds or QUERIES:
             found: dict[str, Any] = {"kind": kind}
