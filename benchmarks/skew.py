@@ -18,6 +18,7 @@ from zlib import crc32
 from benchmarks import harness
 from benchmarks.keys import KINDS, Shape, some_of
 from benchmarks.plain_spark import seconds_within
+from benchmarks.stage_tasks import StageTasks
 from dovetail import Optimizer
 from tests.tpc import data
 
@@ -95,7 +96,7 @@ class Bench:
     def __init__(self, spark: SparkSession, rows: int) -> None:
         self.spark, self.optimizer, self.folder = spark, Optimizer(spark), data.home() / PROGRAM / f"v{VERSION}"
         self.rows = rows
-        self.status = spark.sparkContext._jsc.sc().statusStore()
+        self.tasks = StageTasks(spark)
 
     def read(self, case: Case, *, skewed: bool) -> dict[str, str]:
         """Make the tables of a case unless they are there, and read them; return their folders."""
@@ -120,9 +121,9 @@ class Bench:
             if not plan.rewritten:
                 return name, kind, "left to Spark" + (", as is even data" if not skewed else ""), "", "", "", ""
             self.optimizer.sql(text).collect()
-            before = self.last_stage()
+            before = self.tasks.last_stage()
             times = [harness.seconds(lambda: self.optimizer.sql(text).collect()) for _ in range(rounds)]
-            found.append((median(times), self.longest(before)))
+            found.append((median(times), self.tasks.longest(before)))
         (even, _), (time, (by_rows, by_time)) = found
         figures = (f"{even:.2f} s", f"{time:.2f} s", f"{time / even:.2f}", f"{by_rows:.1f}", f"{by_time:.1f}")
         harness.console.print(name, kind, *figures, highlight=False)
@@ -139,31 +140,6 @@ class Bench:
         best = min(LIMIT if took is None else took for took in plain)
         shown = (f"> {LIMIT:.0f} s" if took is None else f"{took:.1f} s" for took in plain)
         return name, kind, f"{ours:.2f} s", *shown, f"{'> ' if plain == [None, None] else ''}{best / ours:.1f} ×"
-
-    def stages(self) -> list[tuple[int, int]]:
-        """The stages that have ended, with their attempts."""
-        spark = self.spark
-        doubles = spark.sparkContext._gateway.new_array(spark._jvm.double, 0)
-        found = self.status.stageList(None, False, False, doubles, None)
-        every = (found.apply(n) for n in range(found.size()))
-        return [(one.stageId(), one.attemptId()) for one in every if str(one.status()) == "COMPLETE"]
-
-    def last_stage(self) -> int:
-        return max((stage for stage, _ in self.stages()), default=-1)
-
-    def longest(self, since: int) -> tuple[float, float]:
-        """Longest task ÷ median of the stage that read most rows from shuffles: by these rows, and by time."""
-        most, ratios = 0, (1.0, 1.0)
-        for stage, attempt in self.stages():
-            if stage <= since:
-                continue
-            tasks = self.status.taskList(stage, attempt, 100_000)
-            metrics = [tasks.apply(n).taskMetrics() for n in range(tasks.size())]
-            read = [one.get().shuffleReadMetrics().recordsRead() for one in metrics if one.isDefined()]
-            took = [one.get().executorRunTime() for one in metrics if one.isDefined()]
-            if sum(read) > most and len(read) > 2:
-                most, ratios = sum(read), (max(read) / max(median(read), 1), max(took) / max(median(took), 1))
-        return ratios
 
 
 def _hash(items: tuple[str, ...]) -> str:

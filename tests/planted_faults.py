@@ -275,6 +275,27 @@ FAULTS = (
         "{before} > {behind}{tie} THEN",
         "nearest",
     ),
+    Fault(
+        "a range begins with the first right row of those before it",
+        NEAREST,
+        '"min_by" if self.nearest.direction == "forward" else',
+        '"min_by" if self.nearest.direction != "forward" else',
+        "nearest_ranges",
+    ),
+    Fault(
+        "a range without right rows begins with none",
+        NEAREST,
+        "explode(sequence({number} + 1, {name}_until))",
+        "explode(sequence({number} + 1, {number} + 1))",
+        "nearest_ranges",
+    ),
+    Fault(
+        "a row without a time is in the last range",
+        "planner/physical/time_ranges.py",
+        "WHEN {position} IS NOT NULL THEN {self.last} END",
+        "ELSE {self.last} END",
+        "nearest_ranges",
+    ),
     Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),
     Fault(
         "open and closed ends change places", ENDS, "low[2], high[2], common", "high[2], low[2], common", "aggregate"

@@ -90,6 +90,10 @@ class Thresholds:
     """Without equal keys, a window runs in one task.  Up to this many rows, a band over the same table becomes a window
     all the same.  A greater number gives one task more rows to sort."""
 
+    nearest_range_rows: int = 20_000_000
+    """Where more rows than this have one key, or no key at all, nearest rows are sorted in ranges of time, by many
+    tasks, which reads the right side twice. A greater number gives one task more rows to sort."""
+
     window_own_share: float = 0.02
     """Where conditions keep less than this share of the rows, an aggregate over a band stays a self-join, since a
     window is computed for all rows.  A greater number keeps more self-joins."""

@@ -87,6 +87,19 @@ def extent_sql(positions: str) -> str:
     return f"SELECT min(at), max(at)\nFROM (\n{positions}\n)\nWHERE abs(at) < 1e300D"
 
 
+def quantiles_sql(positions: Iterable[str], points: Iterable[float], condition: str) -> str:
+    """Build the SQL for each key with the number of its positions that satisfy a condition, and their quantiles.
+
+    Each query returns positions as ``at``, and keys as ``k``.
+    """
+    shares, rows = list(map(repr, points)), "\nUNION ALL\n".join(positions)
+    return (
+        f"SELECT k, n, {', '.join(f'q[{n}]' for n in range(len(shares)))}\n"
+        f"FROM (SELECT k, count(*) AS n, percentile_approx(at, array({', '.join(shares)})) AS q\n"
+        f"FROM (\n{rows}\n)\nWHERE {condition}\nGROUP BY k)"
+    )
+
+
 class SampledQuery(NamedTuple):
     """A query with the columns of a condition, and the share of its rows that gives enough of them."""
 

@@ -10,9 +10,12 @@ from dovetail.planner.logical.nearest_join import Nearest
 from dovetail.planner.physical.base import Physical
 from dovetail.planner.physical.nearest_union import NearestUnion
 from dovetail.planner.physical.presort import presort_notes
+from dovetail.planner.physical.time_ranges import TimeRanges
 from dovetail.planner.rendered import NameGenerator, Rendered
 from dovetail.planner.tree import Node, plan_node
 from dovetail.planner.types.schema import SqlType
+
+_ONE_TASK = "without equal keys all rows are sorted in one task"
 
 
 @plan_node
@@ -27,6 +30,7 @@ class NearestJoin(Rendered, Physical):
     turned: bool = False  # whether it was a right join, whose right side comes first
     row_type: SqlType | None = None  # of the right row as a struct, where a NULL needs it (Engine.types_nulls)
     presorted: bool = True  # whether rows are sorted before they are shuffled (Engine.merges_runs)
+    ranges: TimeRanges | None = None  # of time, so that many tasks sort the rows of a key
 
     @property
     def required(self) -> bool:  # type: ignore[override]
@@ -47,9 +51,10 @@ class NearestJoin(Rendered, Physical):
         many = f"{self.nearest.count} right rows" if self.nearest.count > 1 else "right row"
         found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
         sorts = "one sort" if self.nearest.sorts == 1 else f"{self.nearest.sorts} sorts"
-        alone = f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task"
+        alone = [f"each {keys} for itself"] if keys else []
+        alone = [*alone, self.ranges.note] if self.ranges else alone or [_ONE_TASK]
         presorted = presort_notes(self.nearest.time_type) if self.presorted else ()
-        return f"no pairs are made: {found}, in {sorts} of both sides", alone, *presorted
+        return f"no pairs are made: {found}, in {sorts} of both sides", *alone, *presorted
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]
@@ -61,9 +66,9 @@ class NearestJoin(Rendered, Physical):
     ) -> str:
         """Render the hidden relation of both sides, and the relations that show its columns."""
         name, _ = names.new("row")
-        sql = NearestUnion(self.nearest, name, self.kind, conjunction, self.row_type)
+        sql = NearestUnion(self.nearest, name, self.kind, conjunction, self.row_type, self.ranges)
         presorted = sql.presorted() if self.presorted else ""
-        union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}{presorted}))"
+        union = f"FROM ({sql.union(sides[0], sides[1])}{presorted}))"
         return "\n".join(
             [
                 f"(SELECT {', '.join([*sql.left_row(), sql.found()])}",

@@ -19,6 +19,7 @@ from dovetail.rules.analysis.sizes import Sizes, estimated, own_conditions, size
 from dovetail.rules.band_join.keys import pair_counter
 from dovetail.rules.band_join.spark_join import pairwise_plan
 from dovetail.rules.context import Context
+from dovetail.rules.nearest.time_ranges import time_ranges
 from dovetail.rules.query.rows_inside import rows_inside
 from dovetail.rules.rule import rule
 
@@ -44,8 +45,9 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
     engine = ctx.catalog.settings.engine
     nearest, of_row = (join.nearest, None) if engine.types_nulls else _with_types(join, ctx)
+    ranges = time_ranges(join, ctx)
     return SortedNearestJoin(
-        join.left, join.right, kind, nearest, join.foreign, join.turned, of_row, engine.merges_runs
+        join.left, join.right, kind, nearest, join.foreign, join.turned, of_row, engine.merges_runs, ranges
     )
 
 
