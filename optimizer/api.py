@@ -208,6 +208,7 @@ class Optimizer:
         fit the columns, with the reason.
         """
         from dovetail.executor.dataframes.asof import AsofJoin, asof_statement, compared_columns, equal_columns
+        from dovetail.executor.session.name_case import fold_of
         from dovetail.executor.session.settings import all_settings
 
         join = AsofJoin(
@@ -220,8 +221,7 @@ class Optimizer:
             suffix,
         )
         settings = all_settings(left.sparkSession)
-        sensitive = settings.get("spark.sql.caseSensitive") == "true"
-        text = asof_statement(left.schema, right.schema, join, case_sensitive=sensitive)
+        text = asof_statement(left.schema, right.schema, join, fold_of(settings))
         plan = self._planner.plan_to_run(text, None, {"left": left, "right": right}, required=True)
         if not plan.rewritten and settings.get("spark.sql.join.asofJoin.enabled") != "true":
             reasons = "; ".join(dict.fromkeys(d.reason for d in plan.declined))

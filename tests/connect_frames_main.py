@@ -275,12 +275,12 @@ def installed(frames: Frames, folder: Path) -> list[str]:
 
 def planted(opt: Optimizer, frames: Frames) -> list[str]:
     """Statements that are not the DataFrame, and count as it all the same."""
-    from dovetail.executor.connect.writer import ConnectPlanWriter
+    from dovetail.executor.frame_sql.query_blocks import Block, QueryBlocks
 
     twin = frames.session.range(50).selectExpr("id", "id * 3 % 100 AS ts")
     on = frames.f.expr("a.ts BETWEEN b.ts AND b.ts + 2")
     frame = frames.events.alias("a").join(twin.alias("b"), on, "left").where("a.id < 7").select("a.id", "b.ts")
-    write, wrong = ConnectPlanWriter.write, []
+    write, wrong = QueryBlocks.write, []
     faults = {
         "another operator": (" < 7", " <= 7"),
         "another number": ("+ 2", "+ 3"),
@@ -293,7 +293,7 @@ def planted(opt: Optimizer, frames: Frames) -> list[str]:
     }
     over_a_table = {
         "another aggregate": ("avg(", "max("),
-        "another column of the aggregate": ("avg(`t2`.`v`)", "avg(`t2`.`id`)"),
+        "another column of the aggregate": ("avg(`few_2`.`v`)", "avg(`few_2`.`id`)"),
         "another factor": ("* 2", "* 3"),
         "another filter": ("`v` > 1", "`v` > 2"),
     }
@@ -303,8 +303,10 @@ def planted(opt: Optimizer, frames: Frames) -> list[str]:
     cases = [(frame, *fault) for fault in faults.items()] + [(mean, *fault) for fault in over_a_table.items()]
     for planned, name, (old, new) in cases:
 
-        def faulty(writer: ConnectPlanWriter, name: str = name, old: str = old, new: str = new) -> str:
-            text, (one, *others) = write(writer), writer.carried
+        def faulty(
+            blocks: QueryBlocks, block: Block, names: list[str], name: str = name, old: str = old, new: str = new
+        ) -> str:
+            text, (one, *others) = write(blocks, block, names), blocks.views
             other = others[0] if others else ""
             if name == "relations in each other's place":
                 changed = text.replace(one, "\0").replace(other, one).replace("\0", other)
@@ -313,11 +315,11 @@ def planted(opt: Optimizer, frames: Frames) -> list[str]:
             assert changed != text, text
             return changed
 
-        ConnectPlanWriter.write = faulty  # type: ignore[method-assign, assignment]
+        QueryBlocks.write = faulty  # type: ignore[method-assign, assignment]
         try:
             plan = opt.plan(planned)
         finally:
-            ConnectPlanWriter.write = write  # type: ignore[method-assign]
+            QueryBlocks.write = write  # type: ignore[method-assign]
         if not any("is not what its SQL would be" in d.reason for d in plan.declined):
             wrong.append(f"{name}: {plan.explain()}")
     return wrong

@@ -1,1 +1,1 @@
-"""DataFrames of Spark Connect, written as SQL from the messages of their plans."""
+"""DataFrames of Spark Connect: the messages of their plans are read."""

@@ -1,4 +1,4 @@
-"""Writes an expression of Spark Connect's protocol as a tree of sqlglot, which prints its own parentheses.
+"""Reads an expression of Spark Connect's protocol as a tree of sqlglot, which prints its own parentheses.
 
 A function that is no operator is written as a call of its name.  A name that is bound to the wrong column does no harm:
 Spark reads what was written, and the plan must be the one that it was written from.
@@ -14,46 +14,27 @@ from typing import Any
 from sqlglot import exp
 
 from dovetail.executor.connect.literals import check_text, proto_literal_sql, proto_type_sql
-from dovetail.executor.connect.names import Attribute, Scope, name_parts
+from dovetail.executor.connect.names import Attribute, Attributes, name_parts
 from dovetail.executor.connect.plan import check_fields, enum_name
-from dovetail.executor.connect.windows import write_lambda, write_variable, write_window
-from dovetail.executor.frame_sql.query_blocks import Columns, case_when
+from dovetail.executor.connect.windows import read_lambda, read_variable, read_window
+from dovetail.executor.frame_sql.calls import FUNCTION, SUBQUERY, call, other_value
+from dovetail.executor.frame_sql.literals import literal_tree
+from dovetail.executor.frame_sql.query_blocks import Trees
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import column_ref, columns_in, is_star, parse
 from dovetail.planner.expr.calls import repeated_otherwise
 from dovetail.planner.expr.dialect import data_type
-from dovetail.planner.expr.functions import VOLATILE
 
-_OPERATORS: dict[str, type[exp.Binary]] = {
-    "==": exp.EQ,
-    "=": exp.EQ,
-    "<=>": exp.NullSafeEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-    "+": exp.Add,
-    "-": exp.Sub,
-    "*": exp.Mul,
-    "/": exp.Div,
-    "%": exp.Mod,
-    "and": exp.And,
-    "or": exp.Or,
-    "&": exp.BitwiseAnd,
-    "|": exp.BitwiseOr,
-    "^": exp.BitwiseXor,
-}
-_FUNCTION, _SUBQUERY = "a function of yours is not written as SQL", "a subquery is not written as SQL"
-_VOLATILE = "{}() could have another value in another plan"
+_NAME = re.compile(r"[A-Za-z_]\w*|==|=|<=>|<=|>=|[<>+*/%&|^!~-]")
 _NO_SQL = {
-    "common_inline_user_defined_function": _FUNCTION,
-    "typed_aggregate_expression": _FUNCTION,
-    "call_function": _FUNCTION,
-    "subquery_expression": _SUBQUERY,
+    "common_inline_user_defined_function": FUNCTION,
+    "typed_aggregate_expression": FUNCTION,
+    "call_function": FUNCTION,
+    "subquery_expression": SUBQUERY,
 }
 _NOT_READ: dict[type[exp.Expr], str] = {
-    exp.Query: _SUBQUERY,
-    exp.Exists: _SUBQUERY,
+    exp.Query: SUBQUERY,
+    exp.Exists: SUBQUERY,
     exp.Lambda: "a lambda function is not written as SQL",
     exp.Parameter: "a parameter is not written as SQL",
     exp.Placeholder: "a parameter is not written as SQL",
@@ -63,7 +44,7 @@ _NOT_READ: dict[type[exp.Expr], str] = {
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """An item of a select list; ``name``: None if Spark makes one; ``attribute``: the column that it is, or None."""
 
     tree: exp.Expression
@@ -72,14 +53,14 @@ class Item:
 
 
 @dataclass(frozen=True)
-class ProtoExpressionWriter:
-    """Writes expressions over the columns of an operator; ``columns``: what each is in FROM, by its ID."""
+class ProtoExpressionReader:
+    """Reads expressions over the columns of an operator; ``trees``: what each is in FROM, by its ID."""
 
-    scope: Scope
-    columns: Columns
+    columns: Attributes
+    trees: Trees
 
     def tree(self, message: Any) -> exp.Expression:
-        """Write an expression.  Raises ``Refused``."""
+        """Read an expression.  Raises ``Refused``."""
         kind = str(message.WhichOneof("expr_type"))
         if reason := _NO_SQL.get(kind):
             raise Refused(reason)
@@ -87,8 +68,8 @@ class ProtoExpressionWriter:
             raise Refused(f"an expression of the kind {kind.replace('_', ' ')} is not written as SQL")
         return _KINDS[kind](self, getattr(message, kind))
 
-    def items(self, message: Any) -> list[Item]:
-        """Write an item of a select list; a star is several.  Raises ``Refused``."""
+    def items(self, message: Any) -> list[SelectItem]:
+        """Read an item of a select list; a star is several.  Raises ``Refused``."""
         kind = str(message.WhichOneof("expr_type"))
         found: Any = getattr(message, kind, None)
         if kind == "unresolved_star":
@@ -99,37 +80,37 @@ class ProtoExpressionWriter:
             check_fields(found, "an alias", "expr", "name")
             if len(found.name) != 1:
                 raise Refused("an expression of several columns is not written as SQL")
-            return [Item(self.tree(found.expr), str(found.name[0]))]
+            return [SelectItem(self.tree(found.expr), str(found.name[0]))]
         if kind == "unresolved_attribute":
             self._check_attribute(found)
             parts = name_parts(found.unparsed_identifier)
             return [self._column_item(parts, plan_id_of(found))]
         if kind == "expression_string":
             return self._string_items(found.expression)
-        return [Item(self.tree(message), None)]
+        return [SelectItem(self.tree(message), None)]
 
-    def _string_items(self, text: str) -> list[Item]:
+    def _string_items(self, text: str) -> list[SelectItem]:
         tree = _parsed(text)
         if is_star(tree):
             if not isinstance(tree, exp.Column) and tree.args:
                 raise Refused("a star with EXCEPT or REPLACE is not written as SQL")
             return self._star(tuple(p.name for p in tree.parts[:-1]) if isinstance(tree, exp.Column) else (), None)
         if isinstance(tree, exp.Alias):
-            return [Item(self._bound(tree.this), tree.alias)]
+            return [SelectItem(self._bound(tree.this), tree.alias)]
         if isinstance(tree, exp.Column | exp.Dot) and list(columns_in(tree)) == [tree]:
             return [self._column_item(column_parts(tree), None)]
-        return [Item(self._bound(tree), None)]
+        return [SelectItem(self._bound(tree), None)]
 
-    def _star(self, qualifier: tuple[str, ...], plan_id: int | None) -> list[Item]:
-        return [Item(self.columns[a.id].copy(), a.name, a) for a in self.scope.star(qualifier, plan_id)]
+    def _star(self, qualifier: tuple[str, ...], plan_id: int | None) -> list[SelectItem]:
+        return [SelectItem(self.trees[a.id].copy(), a.name, a) for a in self.columns.star(qualifier, plan_id)]
 
-    def _column_item(self, parts: tuple[str, ...], plan_id: int | None) -> Item:
-        """Write a column, whose name is written as the item has it."""
-        attribute, fields = self.scope.find_parts(parts, plan_id)
-        return Item(self._of(attribute, fields), parts[-1], None if fields else attribute)
+    def _column_item(self, parts: tuple[str, ...], plan_id: int | None) -> SelectItem:
+        """Read a column, which is called as the item has it."""
+        attribute, fields = self.columns.find_parts(parts, plan_id)
+        return SelectItem(self._of(attribute, fields), parts[-1], None if fields else attribute)
 
     def _of(self, attribute: Attribute, fields: Sequence[str]) -> exp.Expression:
-        tree = self.columns[attribute.id].copy()
+        tree = self.trees[attribute.id].copy()
         for name in fields:
             tree = exp.Dot(this=tree, expression=exp.to_identifier(name, quoted=True))
         return tree
@@ -141,14 +122,10 @@ class ProtoExpressionWriter:
 
     def _attribute(self, message: Any) -> exp.Expression:
         self._check_attribute(message)
-        return self._of(*self.scope.find(message.unparsed_identifier, plan_id_of(message)))
+        return self._of(*self.columns.find(message.unparsed_identifier, plan_id_of(message)))
 
     def _literal(self, message: Any) -> exp.Expression:
-        text = proto_literal_sql(message)
-        try:
-            return parse(text).copy()
-        except Unsupported as error:
-            raise Refused(f"the literal {text} is not written as SQL") from error
+        return literal_tree(proto_literal_sql(message))
 
     def _string(self, message: Any) -> exp.Expression:
         return self._bound(_parsed(message.expression))
@@ -161,15 +138,15 @@ class ProtoExpressionWriter:
                     raise Refused(reason)
             if isinstance(node, exp.Literal) and node.is_string:
                 check_text(node.this)
-        if call := repeated_otherwise(tree):
-            raise Refused(_VOLATILE.format(call.this))
+        if volatile := repeated_otherwise(tree):
+            raise other_value(str(volatile.this))
         if is_star(tree):
             raise Refused("a star in an expression is not written as SQL")
         root = tree.copy()
         for column in list(columns_in(root)):
             if is_star(column):
                 continue  # count(*)
-            bound = self._of(*self.scope.find_parts(column_parts(column)))
+            bound = self._of(*self.columns.find_parts(column_parts(column)))
             if column is root:
                 return bound
             column.replace(bound)
@@ -192,7 +169,7 @@ class ProtoExpressionWriter:
         return (exp.TryCast if mode else exp.Cast)(this=self.tree(message.expr), to=type_)
 
     def _field(self, message: Any) -> exp.Expression:
-        """Write a field, an element or a value of a map; which of them, Spark decides by the type."""
+        """Read a field, an element or a value of a map; which of them, Spark decides by the type."""
         check_fields(message, "a field", "child", "extraction")
         container, extraction = self.tree(message.child), message.extraction
         literal = extraction.literal if extraction.WhichOneof("expr_type") == "literal" else None
@@ -203,62 +180,26 @@ class ProtoExpressionWriter:
     def _function(self, message: Any) -> exp.Expression:
         check_fields(message, "a function", "function_name", "arguments", "is_distinct", "is_internal")
         name = str(message.function_name)
-        if getattr(message, "is_internal", False) or not (
-            name in _OPERATORS or re.fullmatch(r"[A-Za-z_]\w*|!|~", name)
-        ):
+        if getattr(message, "is_internal", False) or not _NAME.fullmatch(name):
             raise Refused(f"the function {name} is not written as SQL")
-        if name.upper() in VOLATILE:
-            raise Refused(_VOLATILE.format(name))
         star = [a.WhichOneof("expr_type") == "unresolved_star" for a in message.arguments]
         if name == "count" and star == [True]:
             return exp.Anonymous(this=name, expressions=[exp.Star()])
         arguments = [self.tree(argument) for argument in message.arguments]
-        if message.is_distinct:
-            return exp.Anonymous(this=name, expressions=[exp.Distinct(expressions=arguments)])
-        if name in _OPERATORS and len(arguments) >= 2:
-            tree = arguments[0]
-            for other in arguments[1:]:
-                tree = _OPERATORS[name](this=tree, expression=other)  # type: ignore[assignment]
-            return tree
-        if written := _SPELLED.get(name):
-            return written(arguments)
-        if not name[0].isalpha() and name[0] != "_":
-            raise Refused(f"the function {name} is not written as SQL")
-        return exp.Anonymous(this=name, expressions=arguments)
+        return call(name, [exp.Distinct(expressions=arguments)] if message.is_distinct else arguments)
 
 
-_KINDS: dict[str, Callable[[ProtoExpressionWriter, Any], exp.Expression]] = {
-    "literal": ProtoExpressionWriter._literal,
-    "unresolved_attribute": ProtoExpressionWriter._attribute,
-    "unresolved_function": ProtoExpressionWriter._function,
-    "unresolved_extract_value": ProtoExpressionWriter._field,
-    "expression_string": ProtoExpressionWriter._string,
-    "alias": ProtoExpressionWriter._alias,
-    "cast": ProtoExpressionWriter._cast,
-    "window": write_window,
-    "lambda_function": write_lambda,
-    "unresolved_named_lambda_variable": write_variable,
-}
-
-
-def _is_null(arguments: list[exp.Expression]) -> exp.Expression:
-    return exp.Is(this=arguments[0], expression=exp.Null())
-
-
-_SPELLED: dict[str, Callable[[list[exp.Expression]], exp.Expression]] = {
-    "not": lambda arguments: exp.Not(this=arguments[0]),
-    "!": lambda arguments: exp.Not(this=arguments[0]),
-    "~": lambda arguments: exp.BitwiseNot(this=arguments[0]),
-    "-": lambda arguments: exp.Neg(this=arguments[0]),
-    "negative": lambda arguments: exp.Neg(this=arguments[0]),
-    "isNull": _is_null,
-    "isnull": _is_null,
-    "isNotNull": lambda arguments: exp.Not(this=_is_null(arguments)),
-    "isnotnull": lambda arguments: exp.Not(this=_is_null(arguments)),
-    "in": lambda arguments: exp.In(this=arguments[0], expressions=arguments[1:]),
-    "when": case_when,
-    "like": lambda arguments: exp.Like(this=arguments[0], expression=arguments[1]),
-    "rlike": lambda arguments: exp.RegexpLike(this=arguments[0], expression=arguments[1]),
+_KINDS: dict[str, Callable[[ProtoExpressionReader, Any], exp.Expression]] = {
+    "literal": ProtoExpressionReader._literal,
+    "unresolved_attribute": ProtoExpressionReader._attribute,
+    "unresolved_function": ProtoExpressionReader._function,
+    "unresolved_extract_value": ProtoExpressionReader._field,
+    "expression_string": ProtoExpressionReader._string,
+    "alias": ProtoExpressionReader._alias,
+    "cast": ProtoExpressionReader._cast,
+    "window": lambda reader, message: read_window(reader.tree, message),
+    "lambda_function": lambda reader, message: read_lambda(reader.tree, message),
+    "unresolved_named_lambda_variable": lambda _, message: read_variable(message),
 }
 
 

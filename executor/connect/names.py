@@ -7,9 +7,10 @@ operator whose column it is.  Where a name may refer to several columns, it is r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from dovetail.executor.session.name_case import Fold
 from dovetail.planner.errors import Refused
 
 _PART = re.compile(r"`((?:[^`]|``)*)`(?:\.|$)|([^.`]+)(?:\.|$)")
@@ -29,26 +30,24 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Attributes:
     """The columns that an operator returns, in their order; ``fold``: names that are equal after it are one name."""
 
-    attributes: tuple[Attribute, ...]
-    fold: Callable[[str], str]
+    all: tuple[Attribute, ...]
+    fold: Fold
 
-    def of(self, attributes: Iterable[Attribute]) -> Scope:
+    def of(self, attributes: Iterable[Attribute]) -> Attributes:
         """The same for other columns."""
-        return replace(self, attributes=tuple(attributes))
+        return replace(self, all=tuple(attributes))
 
-    def above(self, plan_id: int | None) -> Scope:
+    def above(self, plan_id: int | None) -> Attributes:
         """The same columns, returned by an operator above."""
         here = {} if plan_id is None else {plan_id: 0}
-        return self.of(
-            replace(a, plans={**{id_: far + 1 for id_, far in a.plans.items()}, **here}) for a in self.attributes
-        )
+        return self.of(replace(a, plans={**{id_: far + 1 for id_, far in a.plans.items()}, **here}) for a in self.all)
 
-    def qualified(self, alias: str) -> Scope:
+    def qualified(self, alias: str) -> Attributes:
         """The same columns behind an alias."""
-        return self.of(replace(a, qualifier=(alias,)) for a in self.attributes)
+        return self.of(replace(a, qualifier=(alias,)) for a in self.all)
 
     def find(self, name: str, plan_id: int | None) -> tuple[Attribute, tuple[str, ...]]:
         """Return the column of a name with dots and backquotes, and the names of fields behind it."""
@@ -71,11 +70,11 @@ class Scope:
 
     def named(self, name: str) -> list[Attribute]:
         """The columns of a name without dots."""
-        return [a for a in self.attributes if self.fold(a.name) == self.fold(name)]
+        return [a for a in self.all if self.fold(a.name) == self.fold(name)]
 
     def star(self, qualifier: tuple[str, ...], plan_id: int | None) -> list[Attribute]:
         """The columns of ``*``, ``alias.*`` or of ``*`` of an operator.  Raises ``Refused`` if there are none."""
-        found = [a for a in self.attributes if self._has(a, plan_id) and self._is_behind(a, qualifier)]
+        found = [a for a in self.all if self._has(a, plan_id) and self._is_behind(a, qualifier)]
         if not found:
             raise Refused(f"{'.'.join((*qualifier, '*'))} has no columns in what is below it")
         return found

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.connect.identity import RELATION, identity_of, messages_of
+from dovetail.executor.frame_sql.shape import Kind
 from dovetail.planner.errors import Refused
 
 if TYPE_CHECKING:
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 
 _MARK = "__dovetail_end_of_relation"
 _INPUTS = ("input", "left", "right", "left_input", "right_input")
+_KINDS: dict[str, Kind] = {
+    "subquery_alias": "alias",
+    "project": "select",
+    "with_columns": "select",
+    "with_columns_renamed": "select",
+    "drop": "select",
+    "to_df": "select",
+    "filter": "filter",
+    "aggregate": "aggregate",
+    "sort": "sort",
+    "limit": "limit",
+    "deduplicate": "distinct",
+    "set_op": "set",
+    "join": "join",
+}
 
 
 class RelationNode:
@@ -43,6 +59,23 @@ class RelationNode:
         names = [n for n in _INPUTS if n in fields and fields[n].message_type and self.operator.HasField(n)]
         return tuple(RelationNode(getattr(self.operator, name)) for name in names)
 
+    @cached_property
+    def kind(self) -> Kind:
+        """What the operator is written as."""
+        operator = self.operator
+        match self.name:
+            case "sort":
+                is_written = operator.is_global
+            case "deduplicate":
+                is_written = operator.all_columns_as_keys and not operator.within_watermark
+            case "set_op":
+                is_written = not (operator.by_name or operator.allow_missing_columns)
+            case "aggregate":
+                is_written = enum_name(operator, "group_type") == "GROUP_TYPE_GROUPBY"
+            case _:
+                is_written = True
+        return _KINDS.get(self.name, "unwritten") if is_written else "unwritten"
+
     @property
     def child(self) -> RelationNode:
         """The first operator below it."""
@@ -52,6 +85,14 @@ class RelationNode:
     def identity(self) -> bytes:
         """Bytes that are equal only for relations that return the same rows."""
         return identity_of(self.message)
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """Return the DataFrame of the relation."""
+        return frame_of(session, self.message)
+
+    def has_rows_of(self, other: RelationNode) -> bool:
+        """Whether another relation certainly returns the same rows."""
+        return self.identity == other.identity
 
     @property
     def plan_id(self) -> int | None:

@@ -17,19 +17,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from dovetail.executor.connect.carried import Carried
-from dovetail.executor.connect.joins import WrittenJoins
 from dovetail.executor.connect.plan import RelationNode, frame_of, label, relation_of
-from dovetail.executor.connect.tables import TableRefused
-from dovetail.executor.connect.writer import ConnectPlanWriter
+from dovetail.executor.connect.plan_reader import ConnectPlanReader
+from dovetail.executor.frame_sql.query_blocks import QueryBlocks
+from dovetail.executor.frame_sql.shape import PlanShape, cached_rows
 from dovetail.executor.frame_sql.written_frame import WrittenFrame
+from dovetail.executor.session.name_case import fold_of
 from dovetail.executor.session.named_frames import NamedFrames, run_over_frames
 from dovetail.executor.session.schemas import fields_of
 from dovetail.executor.session.settings import all_settings
@@ -52,34 +51,31 @@ _RAISED = Lock()  # while the session shows whole lists: another thread would ta
 def write_connect_frame(session: SparkSession, frame: DataFrame) -> WrittenFrame:
     """Write a DataFrame as a statement over views of its relations.  Raises ``Refused`` if it cannot be written."""
     try:
-        writer, text = _written(session, frame)
+        plan = _checked_plan(session, frame)
+        has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]
+        shape = PlanShape(plan, cached_rows(session, has_cached=has_cached))
+        reader = ConnectPlanReader(session, shape, frame.columns, fold_of(all_settings(session)))
+        text = reader.blocks.write(reader.read(), frame.columns)
     except PySparkException as error:
         raise Refused(f"the DataFrame is not written as SQL: {_first_line(error)}") from error
-    frames = {view: _frame(session, one, one.node.message) for view, one in writer.carried.items()}
-    return WrittenFrame(NamedFrames.of_views(text, frames), partial(_find_difference, session, frame, writer, text))
+    named = NamedFrames.of_views(text, reader.blocks.frames(session))
+    return WrittenFrame(named, partial(_find_difference, session, frame, plan, reader.blocks, text))
 
 
-def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter, str]:
+def _checked_plan(session: SparkSession, frame: DataFrame) -> RelationNode:
+    """Return the plan of a DataFrame.  Raises ``Refused`` for one that is not planned at all."""
     if not _is_of(frame, session):
         raise Refused("the DataFrame belongs to another session than the optimizer")
     plan = RelationNode(relation_of(frame))
-    parts = [part for part, _ in plan.walk()]
-    if any(part.name == "collect_metrics" for part in parts):
+    parts = {part.name for part, _ in plan.walk()}
+    if "collect_metrics" in parts:
         raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
-    if not any(part.name == "join" for part in parts):
-        raise Refused(WrittenJoins(plan, lambda _: False).why_none())
+    if "join" not in parts:
+        in_text = " but those in the text of its SQL, which opt.sql() takes" if "sql" in parts else ""
+        raise Refused(f"the DataFrame has no join{in_text}")
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
-    has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]
-    fold = str if all_settings(session).get("spark.sql.caseSensitive", "").lower() == "true" else str.lower
-    is_cached = _Cached(session) if has_cached else lambda _: False
-    joins = WrittenJoins(plan, is_cached)
-    while True:
-        writer = ConnectPlanWriter(session, frame.columns, fold, joins)
-        try:
-            return writer, writer.write()
-        except TableRefused as refused:
-            joins.carry(refused.read)
+    return plan
 
 
 def _is_of(frame: DataFrame, session: SparkSession) -> bool:
@@ -89,42 +85,27 @@ def _is_of(frame: DataFrame, session: SparkSession) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Cached:
-    """Whether the server has the rows of a relation: a call for each."""
-
-    session: SparkSession
-
-    def __call__(self, relation: Any) -> bool:
-        level = frame_of(self.session, relation).storageLevel
-        return bool(level.useMemory or level.useDisk)
-
-
-def _frame(session: SparkSession, carried: Carried, relation: Any) -> DataFrame:
-    frame = frame_of(session, relation)
-    return frame.toDF(*carried.names) if carried.names else frame
-
-
-def _find_difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
+def _find_difference(
+    session: SparkSession, frame: DataFrame, plan: RelationNode, blocks: QueryBlocks, text: str
+) -> str:
     """Return how a statement differs from the DataFrame; empty if it does not.  Replaces relations in the plan."""
     try:
-        return _difference(session, frame, writer, text)
+        return _difference(session, frame, plan, blocks, text)
     except PySparkException as error:
         return _first_line(error)
 
 
-def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
-    views = {one.node.identity: view for view, one in writer.carried.items()}
-    number = {view: _FIRST_LABEL + n for n, view in enumerate(writer.carried)}
-    labelled = {
-        view: _frame(session, one, label(one.node.message, number[view])) for view, one in writer.carried.items()
-    }
-    for node in writer.joins.relations():
-        node.message.CopyFrom(label(node.message, number[views[node.identity]]))
+def _difference(session: SparkSession, frame: DataFrame, plan: RelationNode, blocks: QueryBlocks, text: str) -> str:
+    labelled: dict[str, DataFrame] = {}
+    for carried in blocks.carried:
+        relation: Any = carried.part
+        numbered = label(relation.message, _FIRST_LABEL + list(blocks.views).index(carried.view))
+        labelled[carried.view] = carried.renamed(frame_of(session, numbered))
+        relation.message.CopyFrom(numbered)
     written = run_over_frames(session, text, None, labelled)
     if fields_of(written.schema) != fields_of(frame.schema):
         return "a column has another type"
-    both = (frame_of(session, writer.plan.message), written)
+    both = (plan.frame(session), written)
     texts = list(map(_optimized, both))
     if any(map(_CUT.search, texts)):
         with _whole_lists(session):

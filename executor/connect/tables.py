@@ -7,14 +7,13 @@ which decide how many rows a window would sort.  Here a table is whatever these 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
-from typing import Any
 
-from dovetail.executor.connect.plan import RelationNode, enum_name
+from dovetail.executor.connect.plan import RelationNode
+from dovetail.executor.frame_sql.shape import PlanShape
 
-PROJECTS = ("project", "with_columns", "with_columns_renamed", "drop", "to_df")
 _MOST_OPERATORS = 8  # subqueries add up to those of the joins
 
 
@@ -36,22 +35,41 @@ class TableRead:
 
     def aliases_and_filters(self) -> TableRead:
         """The same where aggregates are part of the table."""
-        found = takewhile(lambda node: _is_alias(node) or node.name == "filter", self.operators)
+        found = takewhile(lambda node: _is_alias(node) or node.kind == "filter", self.operators)
         return TableRead(self.relation, tuple(found))
 
 
-class TableRefused(Exception):
-    """An operator over a table cannot be written; the plan can, if all operators of its read are carried over."""
+class WrittenOperators:
+    """The operators of a plan that are written: those that have a join, and those over tables that are read again."""
 
-    def __init__(self, read: TableRead) -> None:
-        super().__init__(read)
-        self.read = read
+    def __init__(self, shape: PlanShape[RelationNode]) -> None:
+        self.shape = shape
+        has_join = shape.has_join(shape.plan)
+        self._reads = _operators_over_tables(shape.relations(), shape.is_cached) if has_join else {}
+
+    def __contains__(self, node: RelationNode) -> bool:
+        return self.shape.has_join(node) or node in self._reads
+
+    def is_relation(self, node: RelationNode) -> bool:
+        """Whether an operator over a table is the outermost, so that it can be carried over with those below it."""
+        return node in self._reads and self._reads[node].relation is node
+
+    def unnamed(self, node: RelationNode | None = None) -> Iterator[RelationNode]:
+        """The parts of the plan whose columns the server may name: relations, and operators with expressions."""
+        node = node or self.shape.plan
+        if node not in self:
+            yield node
+            return
+        if node is not self.shape.plan and node.name in ("project", "aggregate"):
+            yield node
+        for child in node.children:
+            yield from self.unnamed(child)
 
 
-def operators_over_tables(
-    relations: Iterable[RelationNode], is_cached: Callable[[Any], bool]
+def _operators_over_tables(
+    relations: Iterable[RelationNode], is_cached: Callable[[RelationNode], bool]
 ) -> dict[RelationNode, TableRead]:
-    """Return the operators that are written, each with its read; ``is_cached`` as for ``WrittenJoins``."""
+    """Return the operators over tables that are written, each with its read."""
     reads = [_read(relation, is_cached) for relation in relations]
     tables = [list(group) for _, group in groupby(sorted(reads, key=_table), key=_table)]
     if all(len(group) == 1 for group in tables):
@@ -69,31 +87,24 @@ def _read_again(reads: Sequence[TableRead]) -> list[TableRead]:
 def _read_once(reads: Sequence[TableRead]) -> list[TableRead]:
     """Write the filters of a table that is read once."""
     found = [read.aliases_and_filters() for read in reads]
-    return [read for read in found if not read.table.children and any(node.name == "filter" for node in read.operators)]
+    return [read for read in found if not read.table.children and any(node.kind == "filter" for node in read.operators)]
 
 
-def _read(relation: RelationNode, is_cached: Callable[[Any], bool]) -> TableRead:
+def _read(relation: RelationNode, is_cached: Callable[[RelationNode], bool]) -> TableRead:
     found: list[RelationNode] = []
     node = relation
-    while _can_be_over_table(node) and not is_cached(node.message):
+    while node.kind in ("alias", "filter", "aggregate", "select") and not is_cached(node):
         found.append(node)
         node = node.child
-    aggregates = [n for n, operator in enumerate(found) if operator.name == "aggregate"]
+    aggregates = [n for n, operator in enumerate(found) if operator.kind == "aggregate"]
     last = aggregates[-1] + 1 if aggregates else 0
-    below = takewhile(lambda operator: operator.name not in PROJECTS, found[last:])
+    below = takewhile(lambda operator: operator.kind != "select", found[last:])
     operators = (*found[:last], *below)
     return TableRead(relation, operators if len(operators) <= _MOST_OPERATORS else ())
 
 
-def _can_be_over_table(node: RelationNode) -> bool:
-    """Whether an operator may be written: an alias, a filter, an aggregate, and columns of an aggregate."""
-    if node.name == "aggregate":
-        return enum_name(node.operator, "group_type") == "GROUP_TYPE_GROUPBY"
-    return node.name in ("subquery_alias", "filter", *PROJECTS)
-
-
 def _is_alias(node: RelationNode) -> bool:
-    return node.name == "subquery_alias"
+    return node.kind == "alias"
 
 
 def _table(read: TableRead) -> bytes:

@@ -1,1 +1,1 @@
-"""DataFrames that exist already, written as SQL from Spark's plans; and the installed actions that plan them."""
+"""DataFrames that exist already, whose plans in Spark are read; and the installed actions that plan them."""

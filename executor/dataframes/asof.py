@@ -12,6 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from dovetail.executor.session.name_case import Fold
 from dovetail.planner.errors import QueryError
 from dovetail.planner.expr import quote as quoted
 from dovetail.planner.types.schema import SqlType, sql_type
@@ -70,17 +71,16 @@ def equal_columns(
     return tuple(zip(left, right, strict=True))
 
 
-def asof_statement(left: StructType, right: StructType, join: AsofJoin, *, case_sensitive: bool) -> str:
+def asof_statement(left: StructType, right: StructType, join: AsofJoin, fold: Fold) -> str:
     """Write the statement.  Raises ``QueryError`` for columns and arguments that do not fit each other."""
-    return _Statement(_Columns("left", left, case_sensitive), _Columns("right", right, case_sensitive), join).text()
+    return _Statement(_Columns("left", left, fold), _Columns("right", right, fold), join).text()
 
 
 class _Columns:
     """The columns of a DataFrame by name, as the session compares names."""
 
-    def __init__(self, side: str, schema: StructType, case_sensitive: bool):
-        self.side, self.names = side, schema.names
-        self.fold = str if case_sensitive else str.lower
+    def __init__(self, side: str, schema: StructType, fold: Fold):
+        self.side, self.names, self.fold = side, schema.names, fold
         self.types = {self.fold(field.name): sql_type(field.dataType.simpleString()) for field in schema.fields}
         if len(self.types) < len(schema.names):
             raise QueryError(f"two columns of the {side} DataFrame have one name; rename one of them")

@@ -5,9 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.dataframes.catalyst_tree import Catalyst, read_catalyst
+from dovetail.executor.frame_sql.shape import Kind
+from dovetail.executor.session.pyspark_versions import dataset_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_KINDS: dict[str, Kind] = {
+    "SubqueryAlias": "alias",
+    "View": "alias",
+    "Project": "select",
+    "Filter": "filter",
+    "Aggregate": "aggregate",
+    "Window": "window",
+    "Sort": "sort",
+    "GlobalLimit": "limit",
+    "LocalLimit": "limit",
+    "Distinct": "distinct",
+    "Deduplicate": "distinct",
+    "Union": "set",
+    "Except": "set",
+    "Intersect": "set",
+    "Join": "join",
+}
 
 
 class PlanNode:
@@ -31,15 +54,20 @@ class PlanNode:
         """The first operator below it."""
         return self.children[0]
 
-    def contains(self, name: str) -> bool:
-        """Whether there is an operator of this name, here or below."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
-            if node.name == name:
-                return True
-            waiting += node.children
-        return False
+    @cached_property
+    def kind(self) -> Kind:
+        """What the operator is written as."""
+        if self.name == "Sort" and not getattr(self.java, "global")():  # Python has no such name
+            return "unwritten"
+        return _KINDS.get(self.name, "unwritten")
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """Return the DataFrame of the operator."""
+        return frame_of(session, self.java)
+
+    def has_rows_of(self, other: PlanNode) -> bool:
+        """Whether another operator returns the same rows."""
+        return bool(self.java.sameResult(other.java))
 
     def output(self) -> list[Catalyst]:
         """The attributes that the operator returns."""
@@ -81,3 +109,10 @@ def read_expressions(found: Any) -> list[Catalyst]:
 
 def _listed(found: Any) -> list[Any]:
     return [found.apply(n) for n in range(found.size())]
+
+
+def frame_of(session: SparkSession, plan: Any) -> DataFrame:
+    """Make a DataFrame of a logical plan."""
+    from pyspark.sql import DataFrame
+
+    return DataFrame(dataset_class(session).ofRows(session._jsparkSession, plan), session)

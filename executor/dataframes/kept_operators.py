@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dovetail.executor.dataframes.jvm_plan import PlanNode
-from dovetail.executor.session.pyspark_versions import dataset_class
+from dovetail.executor.dataframes.jvm_plan import PlanNode, frame_of
 from dovetail.planner.errors import Refused
 
 if TYPE_CHECKING:
@@ -84,10 +83,3 @@ def _path(plan: PlanNode, part: PlanNode) -> tuple[PlanNode, ...]:
 def _is_deterministic(operator: PlanNode) -> bool:
     expressions = operator.java.expressions()
     return all(expressions.apply(n).deterministic() for n in range(expressions.size()))
-
-
-def frame_of(session: SparkSession, plan: Any) -> DataFrame:
-    """Make a DataFrame of a logical plan."""
-    from pyspark.sql import DataFrame
-
-    return DataFrame(dataset_class(session).ofRows(session._jsparkSession, plan), session)

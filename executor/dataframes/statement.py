@@ -11,8 +11,9 @@ from pyspark.errors import PySparkException
 
 from dovetail.executor.connect.statement import write_connect_frame
 from dovetail.executor.dataframes.jvm_plan import PlanNode
-from dovetail.executor.dataframes.kept_operators import KeptOperators, frame_of, keep_above
-from dovetail.executor.dataframes.plan_writer import PlanWriter
+from dovetail.executor.dataframes.kept_operators import KeptOperators, keep_above
+from dovetail.executor.dataframes.plan_reader import PlanReader
+from dovetail.executor.frame_sql.shape import operators_of
 from dovetail.executor.frame_sql.written_frame import WrittenFrame
 from dovetail.executor.session.batch import classic, run
 from dovetail.executor.session.named_frames import NamedFrames
@@ -31,7 +32,7 @@ class FramePart:
 
     def __init__(self, session: SparkSession, frame: DataFrame, above: tuple[KeptOperators, ...] = ()) -> None:
         self.session, self.frame, self.above = session, frame, above
-        self._writer: PlanWriter | None = None
+        self._reader: PlanReader | None = None
         self._differs = False
 
     def put_above(self, frame: DataFrame) -> DataFrame:
@@ -50,14 +51,17 @@ class FramePart:
             raise Refused("the DataFrame belongs to another session than the optimizer")
         if frame.isStreaming:
             raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
-        if PlanNode(frame._jdf.queryExecution().analyzed()).contains("CollectMetrics"):
+        plan = PlanNode(frame._jdf.queryExecution().analyzed())
+        if any(node.name == "CollectMetrics" for node in operators_of(plan)):
             raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
         for coerced, groups in ((True, True), (False, True), (True, False)):
-            writer = self._writer
-            if writer and not (writer.left_out if groups else writer.has_groups and self._differs):
+            reader = self._reader
+            if reader and not (reader.left_out if groups else reader.has_groups and self._differs):
                 continue
-            self._writer = PlanWriter(frame, coerced, groups)
-            named = NamedFrames.of_views(self._writer.write(), self._writer.frames)
+            self._reader = PlanReader(frame, coerced=coerced, groups=groups)
+            blocks = self._reader.blocks
+            text = blocks.write(self._reader.read(), frame.columns)
+            named = NamedFrames.of_views(text, blocks.frames(session))
             yield WrittenFrame(named, partial(self._compare, named))
 
     def _compare(self, named: NamedFrames) -> str:
@@ -70,14 +74,14 @@ class FramePart:
 
         None if there is no further part.  Raises ``Refused`` if an operator above that part cannot stay.
         """
-        if self._writer is None:
+        if self._reader is None:
             return None
-        plan = self._writer.plan
-        part = self._writer.shape.below_refused()
-        if part is None or part is plan:
+        shape = self._reader.shape
+        part = shape.part_below()
+        if part is None or part is shape.plan:
             return None
-        above = (*self.above, keep_above(self.session, plan, part))
-        return FramePart(self.session, frame_of(self.session, part.java), above)
+        above = (*self.above, keep_above(self.session, shape.plan, part))
+        return FramePart(self.session, part.frame(self.session), above)
 
 
 def _difference(session: SparkSession, frame: DataFrame, named: NamedFrames) -> str:

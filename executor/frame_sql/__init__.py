@@ -1,1 +1,1 @@
-"""What both kinds of DataFrames are written with: blocks of SQL, literals, names of columns."""
+"""SQL of both kinds of DataFrames: the shape of their plans, query blocks, calls, literals."""

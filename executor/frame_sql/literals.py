@@ -6,7 +6,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from dovetail.planner.errors import Refused
+from sqlglot import exp
+
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import parse
 
 _SUFFIXES = {"long": "L", "short": "S", "byte": "Y", "double": "D", "float": "F"}
 _EPOCH = datetime(1970, 1, 1)  # a time without a zone
@@ -36,6 +39,14 @@ def literal_sql(value: str | None, type_: Any, jvm_zone: str) -> str:
     if name.startswith("interval "):
         return _day_time(int(value), name)
     raise Refused(f"a literal of type {name or 'a nested type'} is not written as SQL")
+
+
+def literal_tree(text: str) -> exp.Expression:
+    """Read a literal that was written.  Raises ``Refused``."""
+    try:
+        return parse(text).copy()
+    except Unsupported as error:
+        raise Refused(f"the literal {text} is not written as SQL") from error
 
 
 def text_sql(value: str) -> str:

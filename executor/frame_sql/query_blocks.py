@@ -1,132 +1,278 @@
-"""The SQL of a DataFrame, piece by piece: FROM and WHERE, a SELECT over them, and the names that columns get.
+"""Writes a DataFrame as SQL: each operator adds a clause to the query block below it, or reads that as a subquery.
 
-A column has an ID, as in Spark's plans, so that two columns of one name remain two.
+The readers of plans hand over operators from the innermost out.  A column has an ID, as in Spark's plans, so that two
+columns of one name remain two.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from sqlglot import exp
 
+from dovetail.executor.frame_sql.shape import PlanOperator
+from dovetail.executor.session.name_case import Fold
+from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql
-from dovetail.planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, JoinKind, Logical, Project, Scan, Sort
-
-MOST_OPERATORS = 30  # 20 subqueries in each other are planned in 2 s; at 60, Python's and Spark's parsers give up
-TOO_DEEP = (
-    f"more than {MOST_OPERATORS} operators follow each other, each of which would be a subquery; "
-    "withColumns() adds many columns in one"
+from dovetail.planner.logical import (
+    JOIN_KEYWORDS,
+    Aggregate,
+    Derived,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Logical,
+    Project,
+    Scan,
+    SetOp,
+    Sort,
 )
-Columns = dict[int, exp.Expression]
+from dovetail.planner.sql.to_sql import to_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Trees = dict[int, exp.Expression]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The clauses FROM and WHERE, with the column of each ID.
+class Item:
+    """A column that a block returns: its ID, its name, and what it is over FROM."""
 
-    ``filters``: conditions on a relation of FROM that are still to be written, above it.
+    id: int
+    name: str
+    tree: exp.Expression
+
+
+@dataclass(frozen=True)
+class Block:
+    """A query block; ``relations``: FROM, ``columns``: the IDs of its columns.  ``has_join``: in it, or below it.
+
+    ``filters``: conditions that may be part of a join above, since they are on relations; ``where``: other conditions.
+    ``has_windows``: window functions are among its items.  ``operands``: the others of a set operation.
     """
 
-    plan: Logical
-    columns: Columns
+    relations: Logical
+    columns: tuple[int, ...]
+    items: tuple[Item, ...]
+    alias: str = ""
+    has_join: bool = False
     filters: tuple[Scalar, ...] = ()
+    where: tuple[Scalar, ...] = ()
+    keys: tuple[Scalar, ...] = ()
+    has_windows: bool = False
+    is_distinct: bool = False
+    operands: tuple[tuple[str, Logical], ...] = ()
+    order: tuple[exp.Ordered, ...] = ()
+    limit: Scalar | None = None
+
+    @property
+    def trees(self) -> Trees:
+        """What the columns are over FROM, by ID."""
+        return {item.id: item.tree for item in self.items}
+
+    @property
+    def names(self) -> list[str]:
+        """Different names for the columns."""
+        return different(item.name for item in self.items)
+
+    @property
+    def named(self) -> Trees:
+        """The columns by their names in ORDER BY."""
+        return {item.id: exp.column(name, quoted=True) for item, name in zip(self.items, self.names, strict=True)}
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether its items are columns of FROM, in their order: Spark has no operator for such a select list."""
+        rest = iter(self.columns)
+        return all(item.id in rest for item in self.items)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is FROM and WHERE, and its items are columns, so that any clause can be added."""
+        return self._has_items_only and all(isinstance(item.tree, exp.Column) for item in self.items)
+
+    @property
+    def is_selectable(self) -> bool:
+        """Whether another select list can have its items in place of its own."""
+        return self.is_simple or (self._has_items_only and self.has_windows)
+
+    @property
+    def _has_items_only(self) -> bool:
+        return not (self.keys or self.is_distinct or self.operands or self.order or self.limit)
+
+    def filtered(self, conditions: Iterable[exp.Expression]) -> Block:
+        """Add conditions to a simple block."""
+        found = tuple(map(scalar, conditions))
+        if self.has_join:
+            return replace(self, where=(*self.where, *found))
+        return replace(self, filters=(*self.filters, *found))
 
 
 @dataclass(frozen=True)
-class Query:
-    """A SELECT, with the name of each of its columns by ID."""
+class Carried:
+    """A relation of FROM: ``view`` has its rows, and is one for all relations with the same rows."""
 
-    plan: Logical
-    names: dict[int, str]
+    view: str
+    part: PlanOperator
+    own_names: list[str]
+    names: list[str]
+
+    def renamed(self, frame: DataFrame) -> DataFrame:
+        """A DataFrame with the columns of the part, by names that differ."""
+        return frame if self.names == self.own_names else frame.toDF(*self.names)
 
 
-@dataclass
-class Aliases:
-    """The aliases that relations of a statement have."""
+class QueryBlocks:
+    """Makes the query blocks of one statement; ``carried``: its relations."""
 
-    taken: set[str] = field(default_factory=set)
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        self.carried: list[Carried] = []
+        self._aliases: set[str] = set()
 
-    def new(self, name: str) -> str:
+    def frames(self, session: SparkSession) -> dict[str, DataFrame]:
+        """Return the DataFrame of each view."""
+        return {view: one.renamed(one.part.frame(session)) for view, one in self.views.items()}
+
+    @property
+    def views(self) -> dict[str, Carried]:
+        """The relation of each view; of several, the last."""
+        return {one.view: one for one in self.carried}
+
+    @contextmanager
+    def undone_if_refused(self) -> Iterator[None]:
+        """Forget the blocks made meanwhile if one is refused."""
+        before = list(self.carried), set(self._aliases)
+        try:
+            yield
+        except Refused:
+            self.carried, self._aliases = before
+            raise
+
+    def write(self, block: Block, names: Sequence[str]) -> str:
+        """Write a block as a statement over views; ``names``: those of its columns, which may repeat."""
+        if block.order and names != block.names:  # the keys would be ambiguous
+            block = self.subquery(block)
+        return to_sql(self._plan(block, names))
+
+    def scan(self, part: PlanOperator, columns: Sequence[tuple[int, str]], alias: str) -> Block:
+        """Read a view of the rows of a part."""
+        own = [name for _, name in columns]
+        names, alias = different(own), self._new_alias(alias)
+        equal = (one.view for one in self.carried if one.names == names and one.part.has_rows_of(part))
+        view = next(equal, None) or _new_view_name(alias)
+        self.carried.append(Carried(view, part, own, names))
+        items = [Item(*column, _column(alias, name)) for column, name in zip(columns, names, strict=True)]
+        return _block(Scan((view,), view, alias, (), f"AS {quote(alias)}"), items)
+
+    def subquery(self, block: Block) -> Block:
+        """Read a block as a subquery in FROM."""
+        names, alias = block.names, self._new_alias(block.alias)
+        items = [Item(i.id, i.name, _column(alias, name)) for i, name in zip(block.items, names, strict=True)]
+        relation = Derived(self._plan(block, names), alias, (), f"AS {quote(alias)}")
+        return replace(_block(relation, items), has_join=block.has_join)
+
+    def simple(self, block: Block) -> Block:
+        """A block that any clause can be added to."""
+        return block if block.is_simple else self.subquery(block)
+
+    def selectable(self, block: Block) -> Block:
+        """A block whose select list can become another."""
+        return block if block.is_selectable else self.subquery(block)
+
+    def item_of_from(self, block: Block, kind: JoinKind) -> Block:
+        """A block as a side of a join; no clause of a full join can have its filters."""
+        is_item = block.is_simple and not block.where and block.keeps_columns
+        return block if is_item and (kind != "full" or not block.filters) else self.subquery(block)
+
+    def join(self, left: Block, right: Block, kind: JoinKind, condition: Iterable[exp.Expression]) -> Block:
+        """Join two items of FROM; filters of either are in ON or above the join, where they mean the same."""
+        on, above = tuple(map(scalar, condition)), (*left.filters, *right.filters)
+        if kind in ("left", "semi", "anti"):
+            above, on = left.filters, (*on, *right.filters)
+        elif kind == "right":
+            above, on = right.filters, (*on, *left.filters)
+        if kind == "cross" and on:
+            kind = "inner"
+        keyword = JOIN_KEYWORDS["cross" if kind == "inner" and not on else kind]
+        joined = Join(left.relations, right.relations, kind, keyword, on)
+        items = left.items if kind in ("semi", "anti") else (*left.items, *right.items)
+        return replace(_block(joined, items), has_join=True, filters=above)
+
+    def sortable(self, block: Block) -> Block:
+        """A block that ORDER BY can be added to."""
+        return self.subquery(block) if block.order or block.limit else block
+
+    def limit(self, block: Block, count: exp.Expression) -> Block:
+        """Add LIMIT."""
+        return replace(self.subquery(block) if block.limit else block, limit=scalar(count))
+
+    def distinct(self, block: Block) -> Block:
+        """Remove duplicates."""
+        is_done = block.is_distinct or block.operands or block.order or block.limit
+        return replace(self.subquery(block) if is_done else block, is_distinct=True)
+
+    def operand(self, block: Block) -> Block:
+        """A block as an operand of a set operation."""
+        return self.subquery(block) if block.operands or block.order or block.limit else block
+
+    def set_operation(self, blocks: Sequence[Block], keyword: str, columns: Sequence[tuple[int, str]]) -> Block:
+        """Write UNION, EXCEPT or INTERSECT, whose columns are new ones."""
+        first, *others = blocks
+        items = tuple(Item(*column, item.tree) for item, column in zip(first.items, columns, strict=True))
+        kept = tuple(new.id for item, new in zip(first.items, items, strict=True) if item.id in first.columns)
+        operands = tuple((keyword, self._plan(one, one.names)) for one in others)
+        has_join = any(one.has_join for one in blocks)
+        return replace(first, columns=kept, items=items, operands=operands, has_join=has_join)
+
+    def _plan(self, block: Block, names: Sequence[str]) -> Logical:
+        plan, conditions = block.relations, (*block.filters, *block.where)
+        plan = Filter(plan, conditions) if conditions else plan
+        plan = Aggregate(plan, block.keys) if block.keys else plan
+        written = tuple(self._written(block, item, name) for item, name in zip(block.items, names, strict=True))
+        plan = Project(plan, written, "DISTINCT" if block.is_distinct else "")
+        for keyword, operand in block.operands:
+            plan = SetOp(plan, operand, keyword)
+        if block.order:
+            directions = (
+                f"{'DESC' if key.args['desc'] else 'ASC'} NULLS {'FIRST' if key.args['nulls_first'] else 'LAST'}"
+                for key in block.order
+            )
+            plan = Sort(plan, "ORDER BY", tuple(scalar(key.this) for key in block.order), tuple(directions))
+        return Limit(plan, "LIMIT", block.limit) if block.limit else plan
+
+    def _written(self, block: Block, item: Item, name: str) -> Scalar:
+        """Write an item; a column is spelled as it is called here, since Spark takes its name from there."""
+        tree = item.tree
+        if isinstance(tree, exp.Column) and item.id in block.columns and self.fold(tree.name) == self.fold(name):
+            return scalar(_column(tree.table, name))
+        return Scalar(f"{sql(tree)} AS {quote(name)}")
+
+    def _new_alias(self, name: str) -> str:
         """Return an alias that no other relation has, if possible ``name``."""
-        name = name or f"t{len(self.taken) + 1}"
-        while name.lower() in self.taken:
-            name = f"{name}_{len(self.taken) + 1}"
-        self.taken.add(name.lower())
+        name = name or f"t{len(self._aliases) + 1}"
+        while name.lower() in self._aliases:
+            name = f"{name}_{len(self._aliases) + 1}"
+        self._aliases.add(name.lower())
         return name
 
 
-def new_view_name(alias: str) -> str:
-    """Return a name of a temporary view that no session has."""
-    name = re.sub("[^a-z0-9]+", "_", alias.lower()).strip("_")
-    return f"{name if name[:1].isalpha() else f'frame_{name}'}_{uuid4().hex[:12]}"
+def _block(relations: Logical, items: Iterable[Item]) -> Block:
+    """A block that returns the columns of FROM."""
+    found = tuple(items)
+    return Block(relations, tuple(item.id for item in found), found)
 
 
-def scan_view(view: str, alias: str, names: dict[int, str]) -> Rows:
-    """Read a view, whose columns have these names by ID."""
-    scan = Scan((view,), view, alias, (), f"AS {quote(alias)}")
-    return Rows(scan, {id_: column_of(alias, name) for id_, name in names.items()})
-
-
-def select_from(query: Query, alias: str) -> Rows:
-    """Write a query as a subquery in FROM."""
-    columns = {id_: column_of(alias, name) for id_, name in query.names.items()}
-    return Rows(Derived(query.plan, alias, (), f"AS {quote(alias)}"), columns)
-
-
-def with_filters(rows: Rows) -> Rows:
-    """The same with the filters that are still to be written in WHERE."""
-    if not rows.filters:
-        return rows
-    if isinstance(rows.plan, Filter):
-        return Rows(Filter(rows.plan.child, (*rows.plan.condition, *rows.filters)), rows.columns)
-    return Rows(Filter(rows.plan, rows.filters), rows.columns)
-
-
-def join_rows(left: Rows, right: Rows, kind: JoinKind, condition: tuple[Scalar, ...]) -> Rows:
-    """Join two items of FROM; filters of either are in ON or above the join, where they mean the same."""
-    columns = {**left.columns, **right.columns}
-    above = (*left.filters, *right.filters)
-    if kind in ("left", "semi", "anti"):
-        above, condition = left.filters, (*condition, *right.filters)
-    elif kind == "right":
-        above, condition = right.filters, (*condition, *left.filters)
-    if kind == "cross" and condition:
-        kind = "inner"
-    keyword = JOIN_KEYWORDS["cross" if kind == "inner" and not condition else kind]
-    joined = Join(left.plan, right.plan, kind, keyword, condition)
-    return Rows(joined, left.columns if kind in ("semi", "anti") else columns, above)
-
-
-def select_items(
-    rows: Logical, items: Sequence[tuple[int, exp.Expression]], names: Sequence[str], renamed: Container[int] = ()
-) -> Query:
-    """Select expressions, each with the ID and the name of its column; ``renamed``: those with AS in any case."""
-    written = (item(tree, name, renamed=id_ in renamed) for (id_, tree), name in zip(items, names, strict=True))
-    return Query(Project(rows, tuple(written)), {id_: name for (id_, _), name in zip(items, names, strict=True)})
-
-
-def select_all(rows: Rows, wanted: Sequence[str] | None) -> Query:
-    """Select all columns of a subquery; ``wanted``: their names, which may repeat."""
-    names = list(wanted) if wanted else [column.name for column in rows.columns.values()]
-    return select_items(rows.plan, list(rows.columns.items()), names)
-
-
-def sorted_by(query: Query, keys: Sequence[tuple[Scalar, exp.Expression]]) -> Query:
-    """A query with ORDER BY: its keys, each with the ``Ordered`` that has its direction."""
-    directions = (
-        f"{'DESC' if order.args['desc'] else 'ASC'} NULLS {'FIRST' if order.args['nulls_first'] else 'LAST'}"
-        for _, order in keys
-    )
-    return Query(Sort(query.plan, "ORDER BY", tuple(key for key, _ in keys), tuple(directions)), query.names)
-
-
-def distinct(query: Query) -> Query:
-    """The same without duplicates; the plan is a ``Project`` without a quantifier."""
-    assert isinstance(query.plan, Project)
-    return Query(replace(query.plan, quantifier="DISTINCT"), query.names)
+def scalar(tree: exp.Expression) -> Scalar:
+    """Write an expression over FROM."""
+    return Scalar(sql(tree))
 
 
 def different(names: Iterable[str]) -> list[str]:
@@ -142,19 +288,11 @@ def different(names: Iterable[str]) -> list[str]:
     return found
 
 
-def column_of(alias: str, name: str) -> exp.Expression:
-    """A column of a relation."""
+def _column(alias: str, name: str) -> exp.Expression:
     return exp.column(name, table=alias, quoted=True)
 
 
-def item(tree: exp.Expression, name: str, *, renamed: bool = False) -> Scalar:
-    """An item of a select list; ``renamed``: with AS, even if it is a column of that name."""
-    same = isinstance(tree, exp.Column) and tree.name == name and not renamed
-    return Scalar(sql(tree) if same else f"{sql(tree)} AS {quote(name)}")
-
-
-def case_when(arguments: Sequence[exp.Expression]) -> exp.Expression:
-    """CASE with conditions and values in turn, and behind them the value of ELSE, if there is one."""
-    pairs = zip(arguments[0::2], arguments[1::2], strict=False)
-    default = arguments[-1] if len(arguments) % 2 else None
-    return exp.Case(ifs=[exp.If(this=test, true=value) for test, value in pairs], default=default)
+def _new_view_name(alias: str) -> str:
+    """Return a name of a temporary view that no session has."""
+    name = re.sub("[^a-z0-9]+", "_", alias.lower()).strip("_")
+    return f"{name if name[:1].isalpha() else f'frame_{name}'}_{uuid4().hex[:12]}"

@@ -9,6 +9,8 @@ from pyspark.sql.types import StructType
 
 from dovetail.executor.catalog.views import check_view_name
 from dovetail.executor.session.batch import classic
+from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.tables import find_table, qualified_name
 from dovetail.executor.state.file_sink import FileOutput
 from dovetail.executor.state.files import open_folder
@@ -124,8 +126,7 @@ def check_schema(session: SparkSession, target: Target, returned: StructType, *,
 
     ``casts``: Spark writes the table and casts the values.
     """
-    sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
-    check_partitions(target, returned.names, case_sensitive=sensitive)
+    check_partitions(target, returned.names, fold_of(all_settings(session)))
     if classic(session):
         check_table(session, target, returned, casts=casts)
     found = None if casts else output(session, target, None, "")
@@ -141,8 +142,7 @@ def sink_identity(session: SparkSession, target: Target) -> str:
 def sink_place(session: SparkSession, target: Target) -> dict[str, str]:
     """Return the parts that identify a sink, however it is spelled: full path, or catalog, database and table."""
     if isinstance(target, str):
-        name = qualified_name(session, target)
-        return {"table": name if session.conf.get("spark.sql.caseSensitive") == "true" else name.lower()}
+        return {"table": fold_of(all_settings(session))(qualified_name(session, target))}
     if not isinstance(target, Sink):
         return {"function": "a function"}
     found = {"format": target.format.lower()}

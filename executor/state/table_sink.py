@@ -6,9 +6,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from dovetail.executor.session.batch import run
+from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.tables import Table, find_table, qualified_name, refresh_table, wrong_columns
 from dovetail.executor.session.temporary_views import temporary_view
 from dovetail.executor.state.file_sink import FileOutput
@@ -84,11 +86,11 @@ def check_table(session: SparkSession, target: object, returned: StructType, *, 
     """
     if not isinstance(target, str) or (table := find_table(session, target)) is None:
         return
-    sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
+    fold = fold_of(all_settings(session))
     existing = [(f.name, f.dataType) for f in table.columns]
     wanted = [(f.name, f.dataType) for f in returned]
-    names = [[name if sensitive else name.lower() for name, _ in columns] for columns in (existing, wanted)]
-    types = [[_comparable(type_, sensitive) for _, type_ in columns] for columns in (existing, wanted)]
+    names = [[fold(name) for name, _ in columns] for columns in (existing, wanted)]
+    types = [[fold(type_.simpleString()) for _, type_ in columns] for columns in (existing, wanted)]
     if names[0] != names[1] or not (casts or types[0] == types[1]):
         raise wrong_columns(target, table.columns, returned)
     if not casts and table.char_column:
@@ -117,7 +119,3 @@ def _check_insert(session: SparkSession, table: Table, returned: StructType) -> 
 
 def _has_dynamic_overwrite(table: Table) -> bool:
     return any(k.lower() == _OVERWRITE.lower() and v.lower() == "dynamic" for k, v in table.options.items())
-
-
-def _comparable(type_: DataType, sensitive: bool) -> str:
-    return type_.simpleString() if sensitive else type_.simpleString().lower()

@@ -69,12 +69,15 @@ def check(target: object, mode: str) -> None:
         raise OptionError(f"mode {mode!r} does not exist; {one_of(MODES, mode)}")
 
 
-def check_partitions(target: object, columns: Sequence[str], *, case_sensitive: bool) -> None:
-    """Raise ``OptionError`` for a sink whose ``partition_by`` names what is no column, or leaves none for the files."""
+def check_partitions(target: object, columns: Sequence[str], fold: Callable[[str], str]) -> None:
+    """Raise ``OptionError`` for a sink whose ``partition_by`` names what is no column, or leaves none for the files.
+
+    ``fold``: names that are equal after it are one name.
+    """
     named = target.partition_by if isinstance(target, Sink) else ()
-    known = columns if case_sensitive else [c.lower() for c in columns]
+    known = set(map(fold, columns))
     for name in named:
-        if (name if case_sensitive else name.lower()) not in known:
+        if fold(name) not in known:
             raise OptionError(f"partition_by names {name!r}, which the query does not return; {one_of(columns, name)}")
         if name.startswith("."):
             raise OptionError(

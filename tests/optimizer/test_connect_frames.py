@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from dovetail.executor.connect.joins import WrittenJoins
-from dovetail.executor.connect.names import Attribute, Scope, name_parts
+from dovetail.executor.connect.names import Attribute, Attributes, name_parts
 from dovetail.executor.connect.plan import RelationNode
 from dovetail.executor.connect.statement import _numbered
+from dovetail.executor.connect.tables import WrittenOperators
+from dovetail.executor.frame_sql.shape import PlanShape
 from dovetail.planner.errors import Refused
 from effort import SEED, examples
 
@@ -52,17 +53,17 @@ def test_names_that_spark_does_not_read(name: str) -> None:
 
 def test_the_column_of_a_name() -> None:
     left, right = (Attribute(n, "id", (alias,), {plan: 1, 9: n}) for n, alias, plan in ((1, "l", 3), (2, "r", 4)))
-    scope = Scope((left, right, Attribute(5, "r")), str.lower)
-    assert scope.find("L.ID", None) == (left, ())
-    assert scope.find("id", 4) == (right, ())
-    assert scope.find("id.f", 9) == (left, ("f",)), "the nearest"
-    assert scope.find("r.id", None) == (right, ()), "an alias before a field"
-    assert scope.find("r.x", None)[1] == ("x",)
+    columns = Attributes((left, right, Attribute(5, "r")), str.lower)
+    assert columns.find("L.ID", None) == (left, ())
+    assert columns.find("id", 4) == (right, ())
+    assert columns.find("id.f", 9) == (left, ("f",)), "the nearest"
+    assert columns.find("r.id", None) == (right, ()), "an alias before a field"
+    assert columns.find("r.x", None)[1] == ("x",)
     for name, plan in (("id", None), ("nowhere", None), ("id", 7), ("x.id", None)):
         with pytest.raises(Refused):
-            scope.find(name, plan)
+            columns.find(name, plan)
     with pytest.raises(Refused):
-        Scope(scope.attributes, str).find("ID", 4)
+        Attributes(columns.all, str).find("ID", 4)
 
 
 def test_numbers_of_columns_in_the_text_of_a_plan() -> None:
@@ -133,8 +134,7 @@ def test_the_identity_of_a_relation() -> None:
 
 def written_over_tables(plan: RelationNode, is_cached: Any = lambda _: False) -> list[list[str]]:
     """The operators that are written over the table of each relation, from the outermost in."""
-    joins = WrittenJoins(plan, is_cached)
-    assert all(not joins.writes(relation) for relation in joins.relations())
+    written = WrittenOperators(PlanShape(plan, is_cached))
     found: list[list[str]] = []
     waiting = list(plan.children)
     while waiting:
@@ -143,7 +143,7 @@ def written_over_tables(plan: RelationNode, is_cached: Any = lambda _: False) ->
             waiting[:0] = node.children
             continue
         found.append([])
-        while joins.writes(node):
+        while node in written:
             found[-1].append(node.name)
             node = node.child
     return found
@@ -176,15 +176,16 @@ def test_operators_over_tables_that_are_carried() -> None:
     assert written_over_tables(joined(lines, rollup)) == [[], []]
     cached = above("filter", lines)
     plan = joined(lines, above("aggregate", cached))
-    assert written_over_tables(plan, lambda message: message == cached) == [[], []]
+    assert written_over_tables(plan, lambda node: node.message == cached) == [[], []]
 
 
-def test_operators_over_a_table_that_cannot_be_written() -> None:
+def test_operators_over_a_table_that_can_be_carried_over_together() -> None:
     lines = table()
-    joins = WrittenJoins(joined(lines, above("subquery_alias", above("filter", lines))), lambda _: False)
-    alias = joins.plan.children[1]
-    read = joins.read_of(alias.child)
-    assert read is not None
-    assert joins.read_of(joins.plan) is None
-    joins.carry(read)
-    assert [relation.name for relation in joins.relations()] == ["read", "subquery_alias"]
+    plan = joined(lines, above("subquery_alias", above("filter", lines)))
+    written = WrittenOperators(PlanShape(plan, lambda _: False))
+    alias = plan.children[1]
+    assert written.is_relation(alias)
+    assert alias.child in written
+    assert not written.is_relation(alias.child), "it is part of the relation"
+    assert not written.is_relation(plan)
+    assert not written.is_relation(alias.child.child), "it is no operator"

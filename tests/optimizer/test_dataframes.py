@@ -402,7 +402,7 @@ def test_a_fault_of_ours_costs_nobody_a_frame(
         raise RuntimeError("broken")
 
     frame = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
-    for place in ("plan_writer.PlanWriter.write", "statement._difference"):
+    for place in ("plan_reader.PlanReader.read", "statement._difference"):
         with monkeypatch.context() as patch:
             patch.setattr(f"dovetail.executor.dataframes.{place}", broken)
             quiet = Optimizer(opt.session, Options(force=True, strict=False))

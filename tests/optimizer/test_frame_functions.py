@@ -8,8 +8,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dovetail import Optimizer, Options
-from dovetail.executor.dataframes.function_names import function_names
-from dovetail.executor.dataframes.plan_writer import PlanWriter
+from dovetail.executor.dataframes.function_registry import function_registry
+from dovetail.executor.dataframes.plan_reader import PlanReader
 from effort import quick
 from frame_calls import frame_call
 from spark_examples import examples
@@ -109,8 +109,8 @@ NAMES = {
 
 @pytest.mark.parametrize("of_class", NAMES)
 def test_names_are_those_of_the_registry(spark: SparkSession, of_class: str) -> None:
-    assert function_names(spark._jvm).find(of_class) == NAMES[of_class]
-    assert function_names(spark._jvm) is function_names(spark._jvm)
+    assert function_registry(spark._jvm).find(of_class) == NAMES[of_class]
+    assert function_registry(spark._jvm) is function_registry(spark._jvm)
 
 
 def test_an_expression_with_a_name_of_its_own(opt: Optimizer) -> None:
@@ -123,7 +123,8 @@ def test_an_expression_with_a_name_of_its_own(opt: Optimizer) -> None:
         f.zip_with(f.array("lo"), f.array("hi"), lambda x, y: x + y).alias("z"),
         f.to_date(f.lit("2024-01").cast("string"), "yyyy-MM").alias("d"),
     )
-    text = PlanWriter(joined, coerced=True).write()
+    reader = PlanReader(joined, coerced=True)
+    text = reader.blocks.write(reader.read(), joined.columns)
     for call in ("date_format(", "transform(array(", "-> ", "zip_with(", "to_date("):
         assert call in text
     assert opt.plan(joined).rewritten

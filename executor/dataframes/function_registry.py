@@ -24,8 +24,8 @@ _OF_BUILDERS = {
 """Names of classes that only a builder makes, and that are not called as the builder is."""
 
 
-class FunctionNames:
-    """The names of the built-in functions of a JVM; each is looked up once."""
+class FunctionRegistry:
+    """The built-in functions of a JVM, by the name of their class; each is looked up once."""
 
     def __init__(self, jvm: Any) -> None:
         self._jvm = jvm
@@ -59,9 +59,9 @@ class FunctionNames:
 
 
 @lru_cache(maxsize=1)
-def function_names(jvm: Any) -> FunctionNames:
-    """Return the names of a JVM's functions, the same object each time."""
-    return FunctionNames(jvm)
+def function_registry(jvm: Any) -> FunctionRegistry:
+    """Return the built-in functions of a JVM, the same object each time."""
+    return FunctionRegistry(jvm)
 
 
 def snake_case(of_class: str) -> str:
