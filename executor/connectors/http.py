@@ -74,8 +74,10 @@ class HttpSource(LookupSource):
             raise SourceError(f"the schema has no column {lacking[0]}; columns: {', '.join(schema.names)}")
         if parameter is not None and len(keys) != 1:
             raise SourceError("a GET takes one key column; leave parameter out to POST several")
-        for field in schema:
-            json_values.reader(field)
+        if unknown := [field for field in schema if not json_values.is_known(field.type)]:
+            raise SourceError(f"the column {unknown[0].name} is {unknown[0].type}, which is not read from JSON")
+        if max_bytes < 1:
+            raise SourceError(f"max_bytes is {max_bytes}; give a number above zero")
         self._max_bytes = max_bytes
         self._url = url
         self._schema = schema

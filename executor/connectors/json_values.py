@@ -23,34 +23,34 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from dovetail.executor.connectors import iso_time
 from dovetail.executor.connectors.answer import WrongAnswer
-from dovetail.planner.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MAX_SHOWN = 60  # characters of a value in an error
+_LONG = 300  # digits from which a number is parsed as a decimal
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIMESTAMP = re.compile(
-    rf"(?P<day>{_DATE.pattern})[Tt ](?P<time>([01]\d|2[0-3]):\d\d:\d\d)(?:\.(?P<fraction>\d{{1,9}}))?"
-    r"(?P<offset>[Zz]|[+-]\d\d:\d\d)?",
-    re.ASCII,
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def parse(body: bytes) -> Any:
-    """Parse UTF-8 JSON with exact numbers.  Raises ``WrongAnswer`` for invalid JSON and NaN."""
+    """Parse UTF-8 JSON with exact numbers.  Raises ``WrongAnswer`` for invalid JSON, NaN and duplicate members."""
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_float=Decimal, parse_constant=_refuse)
-    except (ValueError, ArithmeticError, RecursionError) as error:
+        return json.loads(
+            body.decode("utf-8-sig"),
+            parse_int=_integer,
+            parse_float=_fraction,
+            parse_constant=_refuse,
+            object_pairs_hook=_object,
+        )
+    except RecursionError:
+        raise WrongAnswer("the answer is not readable JSON: it is nested too deeply") from None
+    except ValueError as error:
         raise WrongAnswer(f"the answer is not JSON: {error}") from None
 
 
@@ -58,7 +58,7 @@ def array(values: list[Any], field: pa.Field) -> pa.Array:
     """Convert JSON values into a column.  Raises ``WrongAnswer`` for a value that the column cannot hold."""
     import pyarrow as pa
 
-    read, held = reader(field)
+    read, held = _reader(field.type)
     found = []
     for value in values:
         one = None if value is None else read(value)
@@ -70,20 +70,37 @@ def array(values: list[Any], field: pa.Field) -> pa.Array:
     return made.view(field.type) if held is not None else made
 
 
-def plain_values(column: pa.ChunkedArray) -> list[Any]:
-    """Convert a column of keys into JSON values.  Raises ``SourceError`` for a year that ISO 8601 has no digits for."""
+def is_known(type_: pa.DataType) -> bool:
+    """Whether values of this type can be converted."""
     import pyarrow as pa
 
-    zone = ""
-    try:
-        if pa.types.is_timestamp(column.type):
-            zone = "+00:00" if column.type.tz else ""
-            utc = pa.timestamp("us", column.type.tz and "UTC")
-            column = column.cast(utc).cast(pa.int64()).cast(pa.timestamp("us"))
-        values = column.to_pylist()
-    except (ValueError, OverflowError):
-        raise SourceError("a key lies outside the years 1 to 9999, which are those of JSON; filter such rows") from None
-    return [value.isoformat() + zone if isinstance(value, date) else _plain(value) for value in values]
+    types = pa.types
+    tests: tuple[Callable[[pa.DataType], bool], ...] = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_float32,
+        types.is_float64,
+        types.is_decimal,
+        types.is_date32,
+        types.is_timestamp,
+        _is_binary,
+        _is_text,
+    )
+    return any(is_type(type_) for is_type in tests)
+
+
+def plain_values(column: pa.ChunkedArray) -> list[Any]:
+    """Convert a column of keys into JSON values."""
+    import pyarrow as pa
+
+    type_ = column.type
+    if pa.types.is_timestamp(type_):
+        zoned = type_.tz is not None
+        numbers = column.cast(pa.int64()).to_pylist()
+        return [None if n is None else iso_time.timestamp_text(n, type_.unit, zoned=zoned) for n in numbers]
+    if pa.types.is_date32(type_):
+        return [None if n is None else iso_time.date_text(n) for n in column.cast(pa.int32()).to_pylist()]
+    return [_plain(value) for value in column.to_pylist()]
 
 
 def _plain(value: Any) -> Any:
@@ -94,31 +111,28 @@ def _plain(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def reader(field: pa.Field) -> tuple[Callable[[Any], Any], pa.DataType | None]:
-    """Return the reader of a type, which returns None for an invalid value, and its Arrow type if that is another.
-
-    Raises ``SourceError`` for a type that is not read from JSON.
-    """
+def _reader(type_: pa.DataType) -> tuple[Callable[[Any], Any], pa.DataType | None]:
+    """Return the reader of a type, which returns None for an invalid value, and its Arrow type if that is another."""
     import pyarrow as pa
 
-    type_, types = field.type, pa.types
+    types = pa.types
     if types.is_boolean(type_):
         return (lambda value: value if isinstance(value, bool) else None), None
     if types.is_integer(type_):
         low, high = _range(type_)
         return (lambda value: _whole(value, low, high)), None
-    if types.is_float32(type_) or types.is_float64(type_):
+    if types.is_floating(type_):
         return (lambda value: _floating(value, single=types.is_float32(type_))), None
     if types.is_decimal(type_):
         return (lambda value: _decimal(value, type_.precision, type_.scale)), None
     if types.is_date32(type_):
-        return _day, None
+        return (lambda value: _in_range(iso_time.days(value), 31) if isinstance(value, str) else None), pa.int32()
     if types.is_timestamp(type_):
         unit, zoned = type_.unit, type_.tz is not None
-        return (lambda value: _ticks(value, _PER_SECOND[unit], zoned=zoned)), pa.int64()
-    if _is_binary(type_) or _is_text(type_):
-        return (_bytes if _is_binary(type_) else _text), None
-    raise SourceError(f"the column {field.name} is {type_}, which is not read from JSON")
+        return (
+            lambda value: _in_range(iso_time.ticks(value, unit, zoned=zoned), 63) if isinstance(value, str) else None
+        ), pa.int64()
+    return (_bytes if _is_binary(type_) else _text), None
 
 
 def _is_binary(type_: pa.DataType) -> bool:
@@ -140,26 +154,8 @@ def _range(type_: pa.DataType) -> tuple[int, int]:
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(type_) else (0, 2**bits - 1)
 
 
-def _day(value: Any) -> date | None:
-    try:
-        return date.fromisoformat(value) if isinstance(value, str) and _DATE.fullmatch(value) else None
-    except ValueError:
-        return None
-
-
-def _ticks(value: Any, per_second: int, *, zoned: bool) -> int | None:
-    """Parse a timestamp into units since 1970; it has an offset if ``zoned``, and none otherwise."""
-    found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
-    if found is None or (found["offset"] is not None) != zoned:
-        return None
-    offset = (found["offset"] or "Z").upper().replace("Z", "+00:00")
-    try:
-        whole = datetime.fromisoformat(f"{found['day']}T{found['time']}{offset}")
-    except ValueError:
-        return None
-    fraction, finer = divmod(int((found["fraction"] or "").ljust(9, "0")), 10**9 // per_second)
-    number = (whole - _EPOCH) // timedelta(seconds=1) * per_second + fraction
-    return number if not finer and -(2**63) <= number < 2**63 else None
+def _in_range(number: int | None, bits: int) -> int | None:
+    return number if number is not None and -(2**bits) <= number < 2**bits else None
 
 
 def _number(value: Any) -> Decimal | None:
@@ -167,8 +163,14 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _whole(value: Any, low: int, high: int) -> int | None:
-    number = None if isinstance(value, str) else _decimal(value, 20, 0)
-    return int(number) if number is not None and low <= number <= high else None
+    number = _number(value)
+    if number is None or (number.adjusted() > 20 and not number.is_zero()):
+        return None
+    if number.is_zero():
+        return 0
+    if number != number.to_integral_value():
+        return None
+    return int(number) if low <= number <= high else None
 
 
 def _floating(value: Any, *, single: bool) -> float | None:
@@ -198,15 +200,25 @@ def _to_odd(found: float, number: Decimal) -> float:
 
 
 def _decimal(value: Any, precision: int, scale: int) -> Decimal | None:
-    """A number with all of its digits; None if it has too many of them."""
-    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value):
+            return None
+        try:
+            number: Decimal | None = Decimal(value)
+        except ArithmeticError:
+            return None
+    else:
+        number = _number(value)
+    if number is None or not number.is_finite():
         return None
-    try:
-        number = Decimal(value) if isinstance(value, str) else _number(value)
-        exact = Context(precision, traps=[Inexact, InvalidOperation])
-        return None if number is None else number.quantize(Decimal(1).scaleb(-scale), context=exact)
-    except ArithmeticError:
+    if number.is_zero():
+        return Decimal(0)
+    digits = number.as_tuple()
+    assert isinstance(digits.exponent, int)
+    zeros = next(n for n, digit in enumerate(reversed(digits.digits)) if digit)
+    if digits.exponent + zeros < -scale or number.adjusted() + 1 > precision - scale:
         return None
+    return Decimal((digits.sign, digits.digits[: len(digits.digits) - zeros], digits.exponent + zeros))
 
 
 def _text(value: Any) -> str | None:
@@ -259,5 +271,25 @@ def _describe(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
+def _integer(text: str) -> int | Decimal:
+    return Decimal(text) if len(text) > _LONG or text == "-0" else int(text)
+
+
+def _fraction(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        raise ValueError(f"{text[:_MAX_SHOWN]} is out of range") from None
+
+
 def _refuse(text: str) -> Any:
     raise ValueError(f'{text} is not a JSON number; write "{text}"')
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))
+        raise ValueError(f"the member {twice[:_MAX_SHOWN]!r} occurs twice in an object")
+    return found
