@@ -24,6 +24,7 @@ class Fault:
 
 BINS = "planner/band/distance_sql.py"
 INTERVALS = "planner/band/interval_sql.py"
+RANGES = "planner/physical/time_ranges.py"
 NEAREST = "planner/physical/nearest_union.py"
 FIRST_ROW = "rules/nearest/first_row.py"
 EXTREMES = "rules/nearest/extremes.py"
@@ -277,21 +278,21 @@ FAULTS = (
     ),
     Fault(
         "a range begins with the first right row of those before it",
-        NEAREST,
+        RANGES,
         '"min_by" if self.nearest.direction == "forward" else',
         '"min_by" if self.nearest.direction != "forward" else',
         "nearest_ranges",
     ),
     Fault(
         "a range without right rows begins with none",
-        NEAREST,
-        "explode(sequence({number} + 1, {name}_until))",
-        "explode(sequence({number} + 1, {number} + 1))",
+        RANGES,
+        "explode(sequence({self.range} + 1, {name}_until))",
+        "explode(sequence({self.range} + 1, {self.range} + 1))",
         "nearest_ranges",
     ),
     Fault(
         "a row without a time is in the last range",
-        "planner/physical/time_ranges.py",
+        RANGES,
         "WHEN {position} IS NOT NULL THEN {self.last} END",
         "ELSE {self.last} END",
         "nearest_ranges",

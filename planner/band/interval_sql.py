@@ -74,17 +74,15 @@ class IntervalSql:
     def _measured_sequence(self, first: str, last: str) -> str:
         """The bins of an interval whose length was measured when the statement was planned.
 
-        A DataFrame may run when its tables have changed.  An array of billions of bins would end the JVM.
+        A DataFrame may run when its tables have changed, and lengths of computed intervals are measured on a sample.
+        An array of billions of bins would end the JVM.
         """
         low, high = (self.band.show(end) for end in (self.band.low, self.band.high))
         message = (
-            (
-                f"An interval from {low} to {high} touches more than {_MOST_TOUCHED} bins: "
-                "its table changed after planning. Make the DataFrame again."
-            )
-            .replace("\\", "\\\\")
-            .replace("'", "\\'")
+            f"An interval from {low} to {high} touches more than {_MOST_TOUCHED} bins: it is far longer than those "
+            "that planning measured. Make the DataFrame again, or write the hint NO_DOVETAIL."
         )
+        message = message.replace("\\", "\\\\").replace("'", "\\'")
         far = f"{grouped(last)} - {double(_MOST_TOUCHED)} > {grouped(first)}"
         return f"sequence({first}, if({far}, raise_error('{message}'), greatest({first}, {last})))"
 

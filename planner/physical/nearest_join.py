@@ -10,7 +10,7 @@ from dovetail.planner.logical.nearest_join import Nearest
 from dovetail.planner.physical.base import Physical
 from dovetail.planner.physical.nearest_union import NearestUnion
 from dovetail.planner.physical.presort import presort_notes
-from dovetail.planner.physical.time_ranges import TimeRanges
+from dovetail.planner.physical.time_ranges import TimeRanges, UnionInRanges
 from dovetail.planner.rendered import NameGenerator, Rendered
 from dovetail.planner.tree import Node, plan_node
 from dovetail.planner.types.schema import SqlType
@@ -66,7 +66,8 @@ class NearestJoin(Rendered, Physical):
     ) -> str:
         """Render the hidden relation of both sides, and the relations that show its columns."""
         name, _ = names.new("row")
-        sql = NearestUnion(self.nearest, name, self.kind, conjunction, self.row_type, self.ranges)
+        arguments = self.nearest, name, self.kind, conjunction, self.row_type
+        sql = UnionInRanges(self.ranges, *arguments) if self.ranges else NearestUnion(*arguments)
         presorted = sql.presorted() if self.presorted else ""
         union = f"FROM ({sql.union(sides[0], sides[1])}{presorted}))"
         return "\n".join(

@@ -29,16 +29,15 @@ from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, TieBreak, Tolerance
 from dovetail.planner.physical.presort import presort
-from dovetail.planner.physical.time_ranges import TimeRanges, range_position
 from dovetail.planner.types.schema import Column, SqlType
 
 
 def right_row(nearest: Nearest) -> str:
     """A right row as a struct."""
-    return _struct(_fields_of_right_row(nearest))
+    return struct_sql(fields_of_right_row(nearest))
 
 
-def _fields_of_right_row(nearest: Nearest) -> dict[str, str]:
+def fields_of_right_row(nearest: Nearest) -> dict[str, str]:
     """The columns of a right row, its time where that is needed, and its ties where one row is chosen."""
     columns = [column for relation in nearest.right for column in relation.expressions]
     fields = {f"c{n}": column for n, column in enumerate(columns) if NEAREST_TIME not in column}
@@ -49,7 +48,8 @@ def _fields_of_right_row(nearest: Nearest) -> dict[str, str]:
     return fields
 
 
-def _struct(fields: Mapping[str, str]) -> str:
+def struct_sql(fields: Mapping[str, str]) -> str:
+    """A struct of expressions by their names."""
     items = (f"'{name}', {value}" for name, value in fields.items())
     return f"named_struct({', '.join(items)})"
 
@@ -64,10 +64,9 @@ class NearestUnion:
         kind: str,
         conjunction: Callable[[tuple[Scalar, ...]], str],
         row_type: SqlType | None = None,
-        ranges: TimeRanges | None = None,
     ) -> None:
         self.nearest, self.name, self.kind, self.conjunction = nearest, name, kind, conjunction
-        self.row_type, self.ranges = row_type, ranges
+        self.row_type = row_type
         self.columns = [column for relation in nearest.left for column in relation.expressions]
         self.fillers = [
             (not nearest.nullable and c.type and c.type.filler) or "NULL"
@@ -105,49 +104,13 @@ class NearestUnion:
         return [*self.shown, *(name for _, name in self.bounds), *self.guard]
 
     def union(self, left: str, right: str) -> str:
-        """The rows of both sides; where time is cut into ranges, with the range of each, and the rows carried over."""
-        rows = f"{self.left(left)}\nUNION ALL\n{self.right(right)}"
-        if self.ranges:
-            rows = f"{self._in_ranges(rows, self.ranges)}\nUNION ALL\n{self._carried_over(right, self.ranges)}"
-        return rows
+        """The rows of both sides."""
+        return f"{self.left(left)}\nUNION ALL\n{self.right(right)}"
 
-    def _in_ranges(self, rows: str, ranges: TimeRanges, where: str = "") -> str:
-        """Rows with their range."""
-        name, of = self.name, self.nearest.time_type
-        position = of and range_position(f"{name}_at", of)
-        number = ranges.range_number(f"{name}_p", self.keys, descending=self.nearest.direction == "forward")
-        columns = [f"{name}_side", f"{name}_at", *self.keys, *self.ties, *self.carried, f"{name}_near"]
-        with_position = f"(SELECT *, {position} AS {name}_p FROM (\n{rows})){where}"
-        return f"SELECT {', '.join(columns)}, {number} AS {name}_range\nFROM {with_position}"
-
-    def _carried_over(self, right: str, ranges: TimeRanges) -> str:
-        """For each range the nearest right row of those before it.
-
-        Of equal times every ``max_by`` takes the same row: all see the rows of a range in the same order.
-        """
-        name, keys, number, at = self.name, self.keys, f"{self.name}_range", f"{self.name}_at"
-        order = _struct({column: column for column in (at, *self.ties)}) if self.ties else at
-        best = "min_by" if self.nearest.direction == "forward" else "max_by"
-        fields = {field: f"{best}({name}_near.{field}, {order})" for field in _fields_of_right_row(self.nearest)}
-        row = [(f"{best}({column}, {order})", column) for column in (at, *self.ties)]
-        row.append((_struct(fields), f"{name}_near"))
-        values = [
-            f"{self.ranks[1]} AS {name}_side",
-            *(at, *keys, *self.ties),
-            *(f"{filler} AS {column}" for filler, column in zip(self.fillers, self.shown, strict=True)),
-            *(f"NULL AS {column}" for column in self.carried[len(self.shown) :]),
-            f"{name}_near",
-            f"explode(sequence({number} + 1, {name}_until)) AS {number}",
-        ]
-        where = f"\nWHERE {ranges.is_hot(keys)}" if ranges.hot else ""
-        parts = f"PARTITION BY {', '.join(keys)} " if keys else ""
-        each = ", ".join([*keys, number])
-        return (
-            f"SELECT {', '.join(values)}\n"
-            f"FROM (SELECT *, lead({number}, 1, {ranges.last + 1}) OVER ({parts}ORDER BY {number}) AS {name}_until\n"
-            f"FROM (SELECT {each}, {', '.join(f'{value} AS {column}' for value, column in row)}\n"
-            f"FROM ({self._in_ranges(self.right(right), ranges, where)})\nGROUP BY {each}))"
-        )
+    @property
+    def partition(self) -> list[str]:
+        """The columns by which one task has all rows that it sorts."""
+        return self.keys
 
     def left(self, text: str) -> str:
         """The rows of the left side; in an inner join those that can match at all."""
@@ -243,8 +206,7 @@ class NearestUnion:
 
         Behind these the first ones by the ties alone, for a left row that is equally near to all.
         """
-        keys = [*self.keys, f"{self.name}_range"] if self.ranges else self.keys
-        parts = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        parts = f"PARTITION BY {', '.join(self.partition)} " if self.partition else ""
         way = "DESC" if self.nearest.direction == "forward" else "ASC"
         order = [f"{parts}ORDER BY {self.name}_at {way} NULLS FIRST", f"{self.name}_side"]
         near, each = f"{self.name}_near", range(1, self.nearest.count + 1)

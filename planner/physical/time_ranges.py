@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from dovetail.planner.band.axis import number
+from dovetail.planner.physical.nearest_union import NearestUnion, fields_of_right_row, struct_sql
 from dovetail.planner.types.schema import SqlType
 
 PARTS = 8
@@ -70,3 +72,57 @@ def range_position(time: str, of: SqlType) -> str | None:
     if of.name == "date":
         return f"unix_date({time})"
     return f"unix_micros({time})" if of.name == "timestamp" else None
+
+
+class UnionInRanges(NearestUnion):
+    """The union where time is cut into ``ranges``: each row has its range, and each range the row carried over."""
+
+    def __init__(self, ranges: TimeRanges, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.ranges, self.range = ranges, f"{self.name}_range"
+
+    @property
+    def partition(self) -> list[str]:
+        return [*self.keys, self.range]
+
+    def union(self, left: str, right: str) -> str:
+        return f"{self._in_ranges(super().union(left, right))}\nUNION ALL\n{self._carried_over(right)}"
+
+    def _in_ranges(self, rows: str, where: str = "") -> str:
+        """Rows with their range."""
+        name, of = self.name, self.nearest.time_type
+        position = of and range_position(f"{name}_at", of)
+        number = self.ranges.range_number(f"{name}_p", self.keys, descending=self.nearest.direction == "forward")
+        columns = [f"{name}_side", f"{name}_at", *self.keys, *self.ties, *self.carried, f"{name}_near"]
+        with_position = f"(SELECT *, {position} AS {name}_p FROM (\n{rows})){where}"
+        return f"SELECT {', '.join(columns)}, {number} AS {self.range}\nFROM {with_position}"
+
+    def _carried_over(self, right: str) -> str:
+        """For each range the nearest right row of those before it.
+
+        Of equal times every ``max_by`` takes the same row: all see the rows of a range in the same order.
+        """
+        name, keys, at = self.name, self.keys, f"{self.name}_at"
+        order = struct_sql({column: column for column in (at, *self.ties)}) if self.ties else at
+        best = "min_by" if self.nearest.direction == "forward" else "max_by"
+        fields = {field: f"{best}({name}_near.{field}, {order})" for field in fields_of_right_row(self.nearest)}
+        row = [(f"{best}({column}, {order})", column) for column in (at, *self.ties)]
+        row.append((struct_sql(fields), f"{name}_near"))
+        values = [
+            f"{self.ranks[1]} AS {name}_side",
+            *(at, *keys, *self.ties),
+            *(f"{filler} AS {column}" for filler, column in zip(self.fillers, self.shown, strict=True)),
+            *(f"NULL AS {column}" for column in self.carried[len(self.shown) :]),
+            f"{name}_near",
+            f"explode(sequence({self.range} + 1, {name}_until)) AS {self.range}",
+        ]
+        where = f"\nWHERE {self.ranges.is_hot(keys)}" if self.ranges.hot else ""
+        parts = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        until = f"lead({self.range}, 1, {self.ranges.last + 1}) OVER ({parts}ORDER BY {self.range}) AS {name}_until"
+        each = ", ".join(self.partition)
+        return (
+            f"SELECT {', '.join(values)}\n"
+            f"FROM (SELECT *, {until}\n"
+            f"FROM (SELECT {each}, {', '.join(f'{value} AS {column}' for value, column in row)}\n"
+            f"FROM ({self._in_ranges(self.right(right), where)})\nGROUP BY {each}))"
+        )

@@ -1,7 +1,9 @@
 """A join of Kafka topics into a table of Delta Lake, whose driver is killed again and again: each row is there once.
 
 ``python kafka_kills_main.py JARS_OF_SPARK JARS_OF_BROKER KILLS`` prints a JSON line.  The driver is a process of its
-own (``… drive FOLDER SERVERS JARS_OF_SPARK``), which is killed with its JVM at a random moment of its run.
+own (``… drive FOLDER SERVERS JARS_OF_SPARK``), which is killed with its JVM at a random moment of its run.  Spark's
+source of Kafka 4.1 and 4.2 may end a query with a NullPointerException in the first epoch after a crash, with Dovetail
+and without (SPARK-55271); the driver is then started again, as whoever runs it would.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -25,6 +28,7 @@ from kafka_main import QUERIES, TOPICS, Topics, parsed
 from outcomes import REWRITTEN, rows
 
 TEXT = QUERIES["a band and a key"]
+STARTS = 5  # of a driver that fails
 ROUND = 60  # events written to each topic before each start of the driver
 SEED = int(os.environ.get("DOVETAIL_SEED", "1"))
 
@@ -48,19 +52,25 @@ def _killed(topics: Topics, folder: Path, spark_jars: str, kills: int) -> tuple[
     while killed < kills and runs < 4 * kills:
         topics.write(written, written + ROUND)
         written, runs = written + ROUND, runs + 1
-        with Driver(folder, topics.servers, spark_jars) as driver:
+        with suppress(QueryFailed), Driver(folder, topics.servers, spark_jars) as driver:
             seconds = driver.run(random.uniform(0, longest))
             killed += seconds is None
             longest = max(5.0, seconds or longest)
-    with Driver(folder, topics.servers, spark_jars) as driver:
-        if driver.run(600) is None:
-            return f"{killed} kills", "the last run did not end"
+    if not any(_has_ended(folder, topics.servers, spark_jars) for _ in range(STARTS)):
+        return f"{killed} kills", f"the query failed {STARTS} times"
     found = rows(topics.session.read.parquet(*_files_of_delta(folder / "table")))
     wanted = rows(_batch(topics))
     what = f"{killed} kills of the driver in {runs} runs, {sum(wanted.values())} rows"
     if not wanted:
         return what, "no rows to compare"
     return what, REWRITTEN if found == wanted else f"other rows: {len(found - wanted)} for {len(wanted - found)}"
+
+
+def _has_ended(folder: Path, servers: str, spark_jars: str) -> bool:
+    """Whether a driver has read all there is."""
+    with suppress(QueryFailed), Driver(folder, servers, spark_jars) as driver:
+        return driver.run(600) is not None
+    return False
 
 
 def _batch(topics: Topics) -> DataFrame:
@@ -77,6 +87,10 @@ def _files_of_delta(table: Path) -> list[str]:
     logs = sorted((table / "_delta_log").glob("*.json"))
     actions = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
     return [str(table / action["add"]["path"]) for action in actions if "add" in action]
+
+
+class QueryFailed(Exception):
+    """A query that has ended with an error."""
 
 
 class Driver:
@@ -109,7 +123,7 @@ class Driver:
         except subprocess.TimeoutExpired:
             return None
         if self.process.returncode:
-            raise RuntimeError("The query failed.")
+            raise QueryFailed
         return time.monotonic() - began
 
 
