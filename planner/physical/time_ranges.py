@@ -43,7 +43,7 @@ class TimeRanges:
 
     @property
     def note(self) -> str:
-        """What a plan says of them."""
+        """A note on them for plans."""
         of = f" of {len(self.hot)} frequent keys" if len(self.hot) > 1 else " of a frequent key" if self.hot else ""
         return f"time{of} is cut into {self.last + 1:,} ranges, each with the nearest right row before it"
 

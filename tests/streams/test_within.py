@@ -42,8 +42,8 @@ def few_rows_are_filtered() -> Iterator[None]:
 def test_few_rows_get_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_pruning, "FEW_ROWS", FEW_ROWS)
     one = Segment("one", (), FEW_ROWS - 1, ((-800, 800),) * 5, None, None, 0)
-    for segments, said in (([one], ""), ([one, replace(one, rows=1)], "`at` >= timestamp_micros(95L)")):
-        assert prune_segments(STATE, segments, 1, [(100, 200)] * 5, [Reach((0, 0), (1, 0), -5)]) == said
+    for segments, expected in (([one], ""), ([one, replace(one, rows=1)], "`at` >= timestamp_micros(95L)")):
+        assert prune_segments(STATE, segments, 1, [(100, 200)] * 5, [Reach((0, 0), (1, 0), -5)]) == expected
 
 
 @pytest.mark.parametrize(
