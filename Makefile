@@ -55,8 +55,8 @@ test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark;
 test-tables: java $(STAMP) ## Delta Lake and Iceberg by jars from Maven: their own features, golden cases; PART=1/8
 	$(BIN)/python tests/tables/run.py features goldens $(PART)
 
-test-kafka: java $(STAMP) ## joins of Kafka topics, on a broker that the test starts, by jars from Maven
-	$(BIN)/python tests/tables/run.py kafka
+test-kafka: java $(STAMP) ## joins of Kafka topics, on a broker that the test starts, by jars from Maven; KILLS=10 of a driver
+	DOVETAIL_KILLS=$(or $(KILLS),10) $(BIN)/python tests/tables/run.py kafka kills
 
 test-cluster: java $(STAMP) ## a standalone cluster of two worker processes, one of which is killed; GROUPS="statements lookups kills"
 	$(BIN)/python tests/cluster/compare.py $(GROUPS)
