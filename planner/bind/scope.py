@@ -7,7 +7,7 @@ Names are bound as Spark does it: the relations of a subquery first, then those 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -65,6 +65,11 @@ class Scope:
         """The scope of a condition over these FROM items."""
         found = [(source, number) for number, item in enumerate(items) for source in names.sources(item)]
         return cls(names, tuple(source for source, _ in found), tuple(number for _, number in found), outer)
+
+    def only(self, items: Collection[int]) -> Scope:
+        """The scope that has the columns of some of its FROM items."""
+        pairs = zip(self.sources, self.items, strict=True)
+        return replace(self, sources=tuple(source if item in items else Source((), ()) for source, item in pairs))
 
     def column(self, column: ColumnRef | exp.Expr) -> BoundColumn:
         """The column that a name means.  Raises ``UnknownName``."""

@@ -8,17 +8,17 @@ PostgreSQL's self-join elimination; unlike there a filter may stand on either si
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from networkx.utils import UnionFind
 from sqlglot import exp
 
-from dovetail.planner.bind.names import Resolver, Source
+from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import ColumnRef, Scalar, canonical, quote
+from dovetail.planner.expr import Scalar, canonical, quote
 from dovetail.planner.logical import Derived, Logical, Scan
 from dovetail.planner.types.schema import INTEGRAL, SqlType
 from dovetail.rules.analysis.same_source import RelationLineage, quoted_column, reading
@@ -26,8 +26,6 @@ from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import FromItem
 
-Relations = frozenset[int]  # by their numbers
-_UNSEEN = Source((), ())
 Value = tuple[int | str, str]  # a relation's number and a value of its base, or "" and a literal
 
 
@@ -41,13 +39,14 @@ class Equality:
     plain: bool
 
 
-class FromScope:
-    """The scope of one SELECT: resolves names to its relations, and relations to their lineage."""
+class EqualityReader:
+    """Reads the equalities of one SELECT over the bases of its relations."""
 
     def __init__(self, from_items: Iterable[FromItem], ctx: Context):
         self.ctx = ctx
         self.from_items = list(from_items)
-        self.all = ctx.scope(*(from_item.relation for from_item in self.from_items))
+        self.scope = ctx.scope(*(from_item.relation for from_item in self.from_items))
+        self._joined = [item.number for item in self.from_items if item.kind in ("inner", "left")]
         self._readings: dict[int, RelationLineage | str] = {}
 
     def reading(self, number: int) -> RelationLineage | str:
@@ -61,33 +60,24 @@ class FromScope:
 
     def path(self, number: int) -> tuple[str, ...]:
         """Return the name that distinguishes a relation's columns from all others.  Raises ``Refused``."""
-        own = [s for s, n in zip(self.all.sources, self.all.items, strict=True) if n == number]
-        names = [source.folded_names for source in self.all.sources]
-        if len(own) != 1 or not own[0].names or names.count(own[0].folded_names) > 1:
+        own = self.scope.sources[self.scope.items.index(number)]
+        names = [source.folded_names for source in self.scope.sources]
+        if self.scope.items.count(number) != 1 or not own.names or names.count(own.folded_names) > 1:
             raise Refused("one of its relations has no name of its own")
-        return own[0].names
+        return own.names
 
     @cached_property
-    def visible(self) -> frozenset[int]:
-        """The relations of inner and left joins, whose columns WHERE sees."""
-        return frozenset(item.number for item in self.from_items if item.kind in ("inner", "left"))
+    def visible(self) -> Scope:
+        """The scope of WHERE: the relations of inner and left joins."""
+        return self.scope.only(self._joined)
 
-    def visible_in_on(self, item: FromItem) -> frozenset[int]:
-        """The relations whose columns the condition sees by which a relation is joined."""
+    def visible_in_on(self, item: FromItem) -> Scope:
+        """The scope of the condition by which a relation is joined."""
         if item.kind == "inner":
             return self.visible
-        return frozenset(n for n in self.visible if item.first <= n < item.number) | {item.number}
+        return self.scope.only([*(n for n in self._joined if item.first <= n < item.number), item.number])
 
-    def scope(self, visible: Relations) -> Scope:
-        """The scope that has the columns of some relations only."""
-        pairs = zip(self.all.sources, self.all.items, strict=True)
-        return replace(self.all, sources=tuple(source if number in visible else _UNSEEN for source, number in pairs))
-
-    def column(self, column: ColumnRef | exp.Expr, visible: Relations) -> BoundColumn:
-        """The column that a name means.  Raises ``Refused``, also for a field of a column."""
-        return self.scope(visible).column(column).check_no_field()
-
-    def substitute(self, scalar: Scalar, visible: Relations, columns: Callable[[BoundColumn], str | None]) -> Scalar:
+    def substitute(self, scalar: Scalar, visible: Scope, columns: Callable[[BoundColumn], str | None]) -> Scalar:
         """Replace columns of relations in an expression with SQL; None keeps a column that is qualified.
 
         A column without one gets the name of its relation.  Raises ``Refused``.
@@ -97,21 +87,17 @@ class FromScope:
             new = columns(found.check_no_field())
             if new is not None or len(found.ref.parts) > 1:
                 return new
-            return ".".join(map(quote, (*self.path(self.all.item(found)), found.column.name)))
+            return ".".join(map(quote, (*self.path(self.scope.item(found)), found.column.name)))
 
-        return self.scope(visible).bind(scalar).substitute(text)
-
-    def relations_of(self, scalar: Scalar, visible: Relations) -> Relations:
-        """The relations whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
-        return self.scope(visible).bind(scalar).items
+        return visible.bind(scalar).substitute(text)
 
     def value(self, column: BoundColumn) -> Value:
         """Return the base value of a relation's column, or the column itself if the base is unknown."""
-        number = self.all.item(column)
+        number = self.scope.item(column)
         found = self.reading(number)
         return number, column.name if isinstance(found, str) else found.value(column)
 
-    def equality(self, conjunct: Scalar, visible: Relations) -> Equality | None:
+    def equality(self, conjunct: Scalar, visible: Scope) -> Equality | None:
         """Read a conjunct that compares two columns, or a column and a literal."""
         try:
             found = compared(conjunct)
@@ -121,7 +107,7 @@ class FromScope:
         except Refused:
             return None
 
-    def _bare(self, tree: exp.Expression, visible: Relations) -> exp.Expression:
+    def _bare(self, tree: exp.Expression, visible: Scope) -> exp.Expression:
         """The column of ``x.id + 0`` and of a cast that changes no value of it; any other operand as it is."""
         if isinstance(tree, exp.Add | exp.Sub) and tree.expression == exp.Literal.number(0):
             inner: exp.Expression = tree.this.unnest()
@@ -129,7 +115,7 @@ class FromScope:
             inner = tree.this.unnest()
         else:
             return tree
-        type_ = self.column(inner, visible).column.type if isinstance(inner, exp.Column) else None
+        type_ = visible.column(inner).check_no_field().column.type if isinstance(inner, exp.Column) else None
         if type_ is None:
             return tree
         wider = self.ctx.names.type_of(tree, ()) or type_ if isinstance(tree, exp.Cast) else type_
@@ -138,19 +124,17 @@ class FromScope:
         kept = type_.integral and wider.integral and INTEGRAL.index(wider.name) >= INTEGRAL.index(type_.name)
         return inner if kept else tree
 
-    def compared(
-        self, left: exp.Expression, right: exp.Expression, strict: bool, visible: Relations
-    ) -> Equality | None:
+    def compared(self, left: exp.Expression, right: exp.Expression, strict: bool, visible: Scope) -> Equality | None:
         """Two operands of ``=`` as an equality.  Raises ``Refused``, ``Unsupported``."""
         left, right = self._bare(left, visible), self._bare(right, visible)
         if not isinstance(left, exp.Column):
             left, right = right, left
         if not isinstance(left, exp.Column):
             return None
-        column = self.column(left, visible)
+        column = visible.column(left).check_no_field()
         value, type_ = self.value(column), column.column.type
         if isinstance(right, exp.Column):
-            other = self.column(right, visible)
+            other = visible.column(right).check_no_field()
             return Equality(value, self.value(other), strict, type_ is not None and type_ == other.column.type)
         alike = type_ is not None and is_literal_of(right, type_, self.ctx.names)
         return Equality(value, ("", canonical(right)), strict, True) if strict and alike else None

@@ -106,25 +106,25 @@ def _rewritten(
 
 def _own(conjunct: Scalar, rows: RemovedRelations) -> Scalar | None:
     """A conjunct of an inner join or WHERE: that a value is not NULL, where it compares the value with itself."""
-    e = rows.sight.equality(conjunct, rows.sight.visible)
+    e = rows.reader.equality(conjunct, rows.reader.visible)
     if e is None or e.left[1] != e.right[1] or not isinstance(e.left[0], int) or not isinstance(e.right[0], int):
         return conjunct
     first = rows.stands_for[e.left[0]]
-    shown = rows.sight.reading(first)
+    shown = rows.reader.reading(first)
     if e.left[0] == e.right[0] or first != rows.stands_for[e.right[0]] or not isinstance(shown, RelationLineage):
         return conjunct
     if not e.strict:
         return None
     return Scalar(
-        f"{as_operand(rewrite_over_output(shown, rows.sight.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place
+        f"{as_operand(rewrite_over_output(shown, rows.reader.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place
     )
 
 
 def _risky(conjunct: Scalar, gone: set[int], rows: RemovedRelations, *, must: bool) -> bool:
     """Whether a conjunct compares a row with itself and might raise; ``must``: its names have to be known."""
-    visible = rows.sight.visible
+    visible = rows.reader.visible
     try:
-        named = rows.sight.relations_of(conjunct, visible)
+        named = visible.bind(conjunct).items
     except Refused:
         if must:
             raise

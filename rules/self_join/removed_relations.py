@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dovetail.planner.bind.scope import BoundColumn
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import Join, OneRow, Project
 from dovetail.planner.logical.self_join import SameRow
 from dovetail.rules.analysis.equivalence_classes import (
     Equality,
+    EqualityReader,
     EquivalenceClasses,
-    FromScope,
-    Relations,
     covered,
     keys_of,
     why_not_the_same_row,
@@ -73,9 +72,9 @@ class RemovedRelations:
 
     def __init__(self, from_items: tuple[FromItem, ...], everywhere: tuple[Scalar, ...], ctx: Context):
         self.ctx, self.from_items = ctx, from_items
-        self.sight = FromScope(self.from_items, ctx)
+        self.reader = EqualityReader(self.from_items, ctx)
         self.conjuncts = everywhere
-        found = (self.sight.equality(c, self.sight.visible) for c in everywhere)
+        found = (self.reader.equality(c, self.reader.visible) for c in everywhere)
         self.everywhere = tuple(e for e in found if e)
         self.stands_for = {s.number: s.number for s in from_items}  # relations joined for certain, by the first of them
 
@@ -103,7 +102,7 @@ class RemovedRelations:
 
     def unique_match(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
         """Return the replacement of ``y`` if its row is that of ``x``, or vice versa.  Raises ``Refused``."""
-        shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
+        shown, other = self.reader.reading(x.number), self.reader.reading(y.number)
         equal = EquivalenceClasses.of(self.equalities(y))
         if isinstance(shown, str) or isinstance(other, str):
             if (
@@ -148,18 +147,18 @@ class RemovedRelations:
         if y.kind == "inner":
             return self.everywhere
         around = tuple(e for e in self.everywhere if y.number not in (e.left[0], e.right[0]))
-        own = [self.sight.equality(c, self.sight.visible_in_on(y)) for c in y.on]
+        own = [self.reader.equality(c, self.reader.visible_in_on(y)) for c in y.on]
         return (*around, *(e for e in own if e))
 
     def by_equals_only(self, x: FromItem, y: FromItem) -> bool:
         """Whether nothing but equal columns compares two relations."""
-        visible = self.sight.visible_in_on(y)
+        visible = self.reader.visible_in_on(y)
         for conjunct in self.conjuncts if y.kind == "inner" else y.on:
             try:
-                both = {x.number, y.number} <= self.sight.relations_of(conjunct, visible)
+                both = {x.number, y.number} <= visible.bind(conjunct).items
             except Refused:
                 return False
-            e = self.sight.equality(conjunct, visible) if both else None
+            e = self.reader.equality(conjunct, visible) if both else None
             if both and (e is None or e.left[1] != e.right[1]):
                 return False
         return True
@@ -177,10 +176,10 @@ class RemovedRelations:
     def removal(self, match: _Match, key: frozenset[str]) -> RemovedRelation:
         """Replace ``y`` by the row of ``x``.  Raises ``Refused`` where ``x`` does not show a column of it."""
         x, y = match.x, match.y
-        path = self.sight.path(x.number)
+        path = self.reader.path(x.number)
         kept = self.filters(match)
         by = f", by {', '.join(sorted(key))}" if key else ""
-        description = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
+        description = f"{self.reader.path(y.number)[-1]} is {'.'.join(path)}{by}"
         if y.kind == "inner":
             return RemovedRelation(y, x.number, self.row(match, None, description), kept)
         parts = (*kept, *self.conditions(match))
@@ -206,24 +205,24 @@ class RemovedRelations:
     def value_of(self, match: _Match, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""
         number = match.x.number
-        text = rewrite_over_output(match.shown, self.sight.path(number), value)
+        text = rewrite_over_output(match.shown, self.reader.path(number), value)
         if match.shown.output_name(value) is None:
-            check_speculation((Scalar(text),), self.sight.scope(frozenset((number,))).type_of, self.ctx)
+            check_speculation((Scalar(text),), self.reader.scope.only((number,)).type_of, self.ctx)
         return text
 
-    def may_raise(self, scalar: Scalar, visible: Relations) -> bool:
+    def may_raise(self, scalar: Scalar, visible: Scope) -> bool:
         """Whether an expression could raise an error on some row."""
-        return may_raise(scalar, self.sight.scope(visible).type_of, self.ctx)
+        return may_raise(scalar, visible.type_of, self.ctx)
 
     def filters(self, match: _Match) -> tuple[Residual, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""
-        path, shown = self.sight.path(match.x.number), match.shown
+        path, shown = self.reader.path(match.x.number), match.shown
         return tuple(Residual(Scalar(rewrite_over_output(shown, path, f))) for f in match.other.filters_beyond(shown))
 
     def conditions(self, match: _Match) -> tuple[Residual, ...]:
         """Rewrite the condition of an outer join with ``y`` over the row of ``x``."""
         x, y = match.x, match.y
-        visible = self.sight.visible_in_on(y)
+        visible = self.reader.visible_in_on(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
 
         def own(e: Equality | None) -> Residual | None:
@@ -238,17 +237,17 @@ class RemovedRelations:
             return Residual(Scalar(f"{as_operand(self.value_of(match, e.left[1]))} IS NOT NULL"))
 
         def value(column: BoundColumn) -> str | None:
-            is_own = self.sight.all.item(column) == y.number
-            return self.value_of(match, self.sight.value(column)[1]) if is_own else None
+            is_own = self.reader.scope.item(column) == y.number
+            return self.value_of(match, self.reader.value(column)[1]) if is_own else None
 
         found: list[Residual] = []
         for conjunct in y.on:
-            part = own(self.sight.equality(conjunct, visible))
+            part = own(self.reader.equality(conjunct, visible))
             if part is None:
                 check_deterministic(conjunct)
-                alone = self.sight.relations_of(conjunct, visible) <= {y.number}
+                alone = visible.bind(conjunct).items <= {y.number}
                 part = Residual(
-                    self.sight.substitute(conjunct, visible, value),
+                    self.reader.substitute(conjunct, visible, value),
                     not alone and self.may_raise(conjunct, visible),
                 )
             found.append(part)

@@ -103,7 +103,8 @@ def temporal_stream_join(text: str, query: Logical, versioned: Versioned, ctx: C
     if missing := missing_keys(join, versioned.versions, columns, ctx.names):
         raise Refused(why_missing(missing, versioned.versions, versioned.name, alias_of(scan)))
     without_time = to_sql(transform_up(query, lambda n: plain if n is scan else n))
-    return _AsOfReader(text, without_time, shape, relations, versioned, ctx).read()
+    reader = _AsOfReader(text, shape, relations, versioned, ctx)
+    return replace(reader.read(), as_of=AsOf(reader.time, without_time))
 
 
 def _shape(query: Logical, scan: Scan) -> Shape:
@@ -148,14 +149,12 @@ def _check_streams(relations: tuple[Relation, ...], versioned: Versioned) -> Non
 
 
 class _AsOfReader(Reader):
-    """Builds the specification of a join with versions; ``plain`` is the query as a plain join."""
+    """Builds the specification of a join with versions."""
 
-    def __init__(
-        self, text: str, plain: str, shape: Shape, relations: tuple[Relation, ...], versioned: Versioned, ctx: Context
-    ):
+    def __init__(self, text: str, shape: Shape, relations: tuple[Relation, ...], versioned: Versioned, ctx: Context):
         super().__init__(text, shape, relations, ctx, ())
         self.inputs = (0, 1)  # the sides expire differently, even if they are one stream
-        self.plain, self.versioned = plain, versioned
+        self.versioned = versioned
         fold, read = ctx.names.fold, relations[1].read
         declared = (*versioned.versions.key, versioned.versions.valid_from)
         self.base = tuple(quoted_column(fold(c)) for c in declared)
@@ -187,7 +186,6 @@ class _AsOfReader(Reader):
             tuple(c.shown for c in self.keys),
             self.shape.condition,
             self._meaning(),
-            as_of=AsOf(self.time, self.plain),
         )
 
     def _bounds(self) -> tuple[Bound, ...]:
