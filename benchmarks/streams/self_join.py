@@ -18,7 +18,7 @@ KEYS = {"even": (EVEN, 1.5), "Zipf": (ZIPF, 5.0)}  # with the target
 
 def measure(bench: Bench) -> None:
     """Few rows and many, of even keys and of Zipf keys; more with ``--long``."""
-    sizes = [("even", 500), ("even", 10_000), ("even", 50_000), ("Zipf", 20_000)]
+    sizes = [("even", 500), ("even", 10_000), ("even", 50_000), ("Zipf", 20_000), ("Zipf", 100_000)]
     sizes = [("even", 5_000)] if bench.quick else [*sizes, ("even", 200_000)] if bench.long else sizes
     compare(bench, _case(bench, "warm-up", 2_000), [_case(bench, name, rows) for name, rows in sizes])
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from benchmarks.streams.bench import Bench, Done
 
-EPOCHS = 5
-LIMIT = 40.0  # seconds of a run of Spark's own join
+EPOCHS = 8
+LIMIT = 100.0  # seconds of a run of Spark's own join
 TWICE = 15.0  # seconds up to which a way runs twice
 
 

@@ -28,6 +28,7 @@ from dovetail.planner.types.schema import sql_type
 
 INPUT = "input"
 FILE_ROWS = 1_000_000
+NEW_ROWS = 50_000  # in a file of new rows: all cores read those of an epoch, which often come from one file
 _EXACT = {
     "outputTimestampType": "TIMESTAMP_MICROS",
     "datetimeRebaseModeInWrite": "CORRECTED",
@@ -143,7 +144,7 @@ class Segments:
         folder = f"rows-{epoch:012}-{_token()}"
         stored = [INPUT, *(c.stored for i in join.inputs for c in i.columns)]
         rows = _observe(batch, counted, statistics).where(f"{_KEEP} AND NOT {_LATE}").select(*stored)
-        self._save(rows, folder)
+        self._save(rows, folder, NEW_ROWS)
         found = _observed(counted)
         arrived = []
         for n in range(len(join.inputs)):
@@ -173,7 +174,7 @@ class Segments:
         rows = rows.coalesce(1 + sum(s.rows for s in old) // FILE_ROWS)
         rows = rows.sortWithinPartitions(*order) if order else rows
         stored = [F.col(quote(c.name)).alias(c.stored) for c in input_.columns]
-        self._save(rows.select(F.lit(number).alias(INPUT), *stored), folder)
+        self._save(rows.select(F.lit(number).alias(INPUT), *stored), folder, FILE_ROWS)
         found = _observed(counted)
         if not found[f"rows{number}"]:
             return None
@@ -215,9 +216,10 @@ class Segments:
             rows = rows.where(condition)
         return rows.selectExpr(*(f"{value} AS {quote(shown)}" for shown, value in side.shown))
 
-    def _save(self, rows: DataFrame, folder: str) -> None:
+    def _save(self, rows: DataFrame, folder: str, rows_of_file: int) -> None:
         with exact_times(rows.sparkSession):
-            rows.write.partitionBy(INPUT).parquet(self.store.folder.below(folder))
+            writer = rows.write.partitionBy(INPUT).option("maxRecordsPerFile", rows_of_file)
+            writer.parquet(self.store.folder.below(folder))
 
     def _segment(self, folder: str, found: dict[str, Any], number: int, arrived: int, tier: int) -> Segment:
         """Describe a segment by the statistics that were computed while it was written."""

@@ -11,7 +11,7 @@ FAN_IN = 8
 MERGED_ROWS = 4_000_000
 SHARE = 4  # a segment of rows that leave is merged up to a fourth of all, and so leaves in good time
 SLACK = 16  # rows that have had their time are let lie up to a sixteenth of all
-FEW_ROWS = 20_000  # a job takes longer than to read so many more rows in each epoch
+FEW_ROWS = 250_000  # a job takes longer than to read so many more rows in each epoch
 
 
 def reachable(
