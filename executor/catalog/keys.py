@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dovetail.executor.session.batch import run
+from dovetail.executor.session.requests import query_frame, rows_of
 from dovetail.executor.session.settings import SessionSettings
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.errors import Unsupported
@@ -50,10 +50,10 @@ def catalog_keys(session: SparkSession, table: tuple[str, ...], settings: Sessio
     if len(table) < 3 or (table[0] == _OWN and settings.has_spark_catalog):
         return ()
     try:
-        rows = run(session, f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()
+        rows = rows_of(query_frame(session, f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}"))
     except PySparkException:
         return ()
-    return parse_constraints(tuple(row) for row in rows)
+    return parse_constraints(rows)
 
 
 def parse_constraints(rows: Iterable[tuple[Any, ...]]) -> tuple[UniqueKey, ...]:

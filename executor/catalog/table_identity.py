@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from dovetail.executor.catalog.measurement_cache import items, normalized_plan
 from dovetail.executor.catalog.repeatable import parse_analyzed_plan
-from dovetail.executor.session.batch import classic, run
+from dovetail.executor.session.batch import classic
 from dovetail.executor.session.clones import clone_session
-from dovetail.executor.session.requests import explanation
+from dovetail.executor.session.requests import explanation, query_frame, rows_of
 from dovetail.executor.session.settings import all_settings
 from dovetail.planner.expr import quote
 
@@ -167,5 +167,5 @@ def _tables_from_sql(session: SparkSession, text: str) -> tuple[str, ...]:
 
 def _creation_time(session: SparkSession, text: str) -> str | None:
     """Return when a table was created; None for a view."""
-    facts = {str(row[0]): str(row[1]) for row in run(session, f"DESCRIBE TABLE EXTENDED {text}").collect()}
+    facts = {row[0]: row[1] for row in rows_of(query_frame(session, f"DESCRIBE TABLE EXTENDED {text}"))}
     return facts.get("Created Time") if facts.get("Type", "VIEW") != "VIEW" else None

@@ -81,8 +81,11 @@ class Views:
         return None
 
     def find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
-        """Return the columns of a table of files on Spark Connect; None if only its analysis has them."""
-        return described_columns(self._described(name)) if self.is_table(name) else None
+        """Return the columns of a table of files or of a view on Spark Connect; None if only its analysis has them."""
+        if self.is_classic:
+            return None
+        is_fixed = self._described(name).get("view_schema_mode") in _FIXED
+        return described_columns(self._described(name)) if is_fixed or self.is_table(name) else None
 
     def is_table(self, name: tuple[str, ...]) -> bool:
         """Whether a relation is known to be a table of files, on Spark Connect."""
