@@ -52,8 +52,8 @@ crash-test: java $(STAMP) ## joins of streams, killed 50 times, KILLS=… anothe
 test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark; VERSIONS="3.5.9 4.0.5"
 	$(BIN)/python tests/versions.py $(VERSIONS)
 
-test-tables: java $(STAMP) ## Delta Lake and Iceberg by jars from Maven: their own features, golden cases; PART=1/8
-	$(BIN)/python tests/tables/run.py features goldens $(PART)
+test-tables: java $(STAMP) ## Delta Lake and Iceberg by jars from Maven: features, KILLS=10 of a driver, golden cases, PART=1/8
+	DOVETAIL_KILLS=$(or $(KILLS),10) $(BIN)/python tests/tables/run.py features killed goldens $(PART)
 
 test-kafka: java $(STAMP) ## joins of Kafka topics, on a broker that the test starts, by jars from Maven; KILLS=10 of a driver
 	DOVETAIL_KILLS=$(or $(KILLS),10) $(BIN)/python tests/tables/run.py kafka kills

@@ -1,9 +1,9 @@
 """Real tables of Delta Lake and Iceberg, and real Kafka, on the newest PySpark that their jars are made for.
 
 ``python tests/tables/run.py features goldens 1/4`` tries what is a format's own, and runs a quarter of the golden
-cases over its tables; ``kafka`` joins of topics; ``kills`` one into Delta Lake whose driver is killed ten times, or
-``DOVETAIL_KILLS`` times.  Maven fetches the jars; what it cannot fetch is skipped, with a
-sentence that says so.  Exit code 1: rows or plans differ.
+cases over its tables.  ``killed`` joins streams of tables into a table, and kills the driver ten times, or
+``DOVETAIL_KILLS`` times; ``kafka`` joins topics; ``kills`` joins topics into Delta Lake, with as many kills.  Maven
+fetches the jars; what it cannot fetch is skipped, with a sentence that says so.  Exit code 1: rows or plans differ.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from known import KNOWN, NOT_EQUAL
 from versions import environment
 
 HERE = Path(__file__).parent
+KILLS = os.environ.get("DOVETAIL_KILLS", "10")
 JARS = {DELTA: DELTA_JAR, ICEBERG: ICEBERG_JAR}
 RIGHT, SKIPPED = ("rewritten", "as written"), "not run"
 
@@ -46,6 +47,8 @@ def main(words: list[str]) -> int:
     wrong = 0
     if "features" in words:
         wrong += table("tables", {form: features(form) for form in JARS})
+    if "killed" in words:
+        wrong += table("killed", {form: run_on_tables(form, "killed_main.py", KILLS) for form in JARS})
     if "goldens" in words:
         wrong += goldens(next((word for word in words if "/" in word), "1/1"))
     if "kafka" in words:
@@ -132,7 +135,7 @@ def kills() -> list[dict[str, Any]]:
     except Missing as missing:
         return [{"group": "kills", "what": SKIPPED, "seen": str(missing)}]
     jars = (",".join(map(str, spark)), ",".join(map(str, broker)))
-    return run(python, "kafka_kills_main.py", *jars, os.environ.get("DOVETAIL_KILLS", "10"))
+    return run(python, "kafka_kills_main.py", *jars, KILLS)
 
 
 def run_on_tables(form: str, program: str, *arguments: str) -> list[dict[str, Any]]:
