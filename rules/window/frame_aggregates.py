@@ -57,9 +57,9 @@ class FrameAggregates:
         return self._column("n", self._count(argument))
 
     def sum(self, argument: str, type_: SqlType) -> tuple[str, str]:
-        """The sum of a value and its type as Spark adds it up; the column of a BIGINT's sum is a DECIMAL."""
+        """The sum of a value and its type as Spark adds it up; of a BIGINT's, the difference of two is a DECIMAL."""
         if type_.integral:
-            wide = f"CAST({argument} AS DECIMAL(38,0))" if type_.name == "bigint" else argument
+            wide = f"CAST({argument} AS DECIMAL(38,0))" if type_.name == "bigint" and self._differs else argument
             return self._column("s", self._sum(wide, argument)), "BIGINT"
         if type_.name == "decimal" and type_.precision <= _MOST_DIGITS:
             sum_ = f"DECIMAL({type_.precision + 10},{type_.scale})"
