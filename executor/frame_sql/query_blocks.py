@@ -22,7 +22,6 @@ from dovetail.planner.expr import Scalar, quote, sql
 from dovetail.planner.logical import (
     JOIN_KEYWORDS,
     Aggregate,
-    Derived,
     Filter,
     Join,
     JoinKind,
@@ -33,6 +32,7 @@ from dovetail.planner.logical import (
     SetOp,
     Sort,
 )
+from dovetail.planner.logical.relations import subquery_as
 from dovetail.planner.sql.to_sql import to_sql
 
 if TYPE_CHECKING:
@@ -173,10 +173,14 @@ class QueryBlocks:
         return _block(Scan((view,), view, alias, (), f"AS {quote(alias)}"), items)
 
     def subquery(self, block: Block) -> Block:
-        """Read a block as a subquery in FROM."""
+        """Read a block as a subquery in FROM.
+
+        Columns next to windows get their names outside: Spark keeps a column that gets one inside twice.
+        """
         names, alias = block.names, self._new_alias(block.alias)
         items = [Item(i.id, i.name, _column(alias, name)) for i, name in zip(block.items, names, strict=True)]
-        relation = Derived(self._plan(block, names), alias, (), f"AS {quote(alias)}")
+        own = [item.name for item in block.items] if block.has_windows else names
+        relation = subquery_as(self._plan(block, own), alias, tuple(names) if own != names else ())
         return replace(_block(relation, items), has_join=block.has_join)
 
     def simple(self, block: Block) -> Block:

@@ -67,8 +67,8 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
         return new and new.in_place(node, block)
     instead: list[tuple[Logical, Logical]] = []
     for relation, tests in _tested(block):
-        if isinstance(relation, Derived) and not relation.lateral and not relation.renames:
-            query = _kept(relation.query, relation.alias or "", tests, ctx)
+        if isinstance(relation, Derived) and not relation.lateral:
+            query = _kept(relation.query, relation.alias or "", tests, ctx, relation.renames)
             if query is not None:
                 instead.append((relation, replace(relation, query=query)))
     if not instead:
@@ -110,13 +110,22 @@ def _tested(block: QueryBlock) -> Iterator[tuple[Derived | Scan, tuple[Scalar, .
                 yield relation, block.conjuncts if item.kind == "inner" else item.on
 
 
-def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -> Logical | None:
-    """A query of which only the first rows of a ranking are kept, over nearest rows; None if it is none."""
+def _kept(
+    query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context, renames: tuple[str, ...] = ()
+) -> Logical | None:
+    """A query of which only the first rows of a ranking are kept, over nearest rows; None if it is none.
+
+    ``renames``: the names by which ``tests`` know its columns, if they are others.
+    """
     block = read_block(query)
     if block is None or (found := read_first_row(block, ctx)) is None:
         return None
-    if not found.count and found.ranking.name:
-        found = replace(found, count=keeps_first(tests, alias, found.ranking.name, ctx.names))
+    name = found.ranking.name
+    if renames:
+        names = [item.tree.alias_or_name for item in block.project.items]
+        name = renames[names.index(name)] if len(names) == len(renames) and names.count(name) == 1 else ""
+    if not found.count and name:
+        found = replace(found, count=keeps_first(tests, alias, name, ctx.names))
     new = _nearest(block, found, ctx) if found.count else None
     return new and new.in_place(query, block)
 

@@ -309,6 +309,21 @@ def test_the_newest_of_each_by_its_number(
     assert "nearest" in " ".join(opt.plan(frame).rules), opt.plan(frame).explain("trace")
 
 
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_the_newest_of_each_where_both_sides_have_the_names(
+    opt: Optimizer, events: DataFrame, windows: DataFrame, how: str
+) -> None:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    starts = windows.select("id", f.col("lo").alias("ts"), "hi").alias("w")
+    joined = events.alias("e").join(starts, f.expr("w.ts <= e.ts"), how)
+    numbered = joined.withColumn("rn", f.row_number().over(Window.partitionBy("e.id").orderBy(f.desc("w.ts"))))
+    frame = numbered.filter("rn = 1").select("e.id", "e.ts", f.col("w.ts").alias("start"), "hi")
+    check(opt, frame)
+    assert "nearest" in " ".join(opt.plan(frame).rules), opt.plan(frame).explain("trace")
+
+
 def test_a_window_over_a_join(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
