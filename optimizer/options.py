@@ -54,10 +54,10 @@ class Options(Thresholds):
     that cannot be written is a WARNING, and the statements run."""
 
     planning_seconds: float = 5.0
-    """The time limit of planning, in seconds.  A statement that takes longer to plan runs as written.  Until an
-    optimizer has rewritten its first statement, the limit is six times as long, because Python and the JVM still load
-    code.  The default of commands such as ``dovetail run`` is 600, and with ``strict`` there is no limit.  A greater
-    number plans slow catalogs to the end."""
+    """The time limit of measurements, in seconds.  A statement is planned without what was not measured until then, and
+    runs as written if its planning takes twice as long.  Until an optimizer has rewritten its first statement, the
+    limit is six times as long, because Python and the JVM still load code.  The default of commands such as ``dovetail
+    run`` is 600, and with ``strict`` there is no limit.  A greater number plans slow catalogs to the end."""
 
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""

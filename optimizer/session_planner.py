@@ -26,7 +26,7 @@ from dovetail.optimizer.snapshot import Snapshot, take_snapshot
 from dovetail.optimizer.statements import Statements
 from dovetail.optimizer.switches import find_switch
 from dovetail.planner.catalog import Numbers
-from dovetail.planner.deadline import PlanningTimeout
+from dovetail.planner.deadline import PLANNING, PlanningTimeout
 from dovetail.planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
 from dovetail.planner.explain.records import Declined
 from dovetail.planner.sql.lookup_views import lookups_of
@@ -218,7 +218,8 @@ class SessionPlanner:
                 ) from error
             reason = f"planning failed, so the statement runs as written: {summarize(error)}"
             if timed_out:
-                reason = f"planning took longer than {seconds:g} s, so the statement runs as written (planning_seconds)"
+                limit = f"{PLANNING * seconds:g} s"
+                reason = f"planning took longer than {limit}, so the statement runs as written (planning_seconds)"
             declined = (Declined("planning time" if timed_out else "planning", reason),)
             timings = {"total": perf_counter() - start}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)

@@ -1,13 +1,25 @@
-"""The time limit of planning: checked before each rule and each request to the catalog."""
+"""The time limits of planning: the first ends measurements, the second, twice as long, the planning itself.
+
+The first is checked before each measurement, the second before each rule and each request to the catalog.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import perf_counter
 
-_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+@dataclass(frozen=True)
+class _Limits:
+    start: float
+    seconds: float
+
+
+_LIMITS: ContextVar[_Limits | None] = ContextVar("limits", default=None)
+PLANNING = 2  # times the limit of measurements
 
 
 class PlanningTimeout(BaseException):
@@ -16,16 +28,22 @@ class PlanningTimeout(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Let ``check_deadline`` raise ``PlanningTimeout`` inside the block once so many seconds have passed."""
-    before = _DEADLINE.set(perf_counter() + seconds)
+    """Let nothing be measured after so many seconds, and ``check_deadline`` raise after twice as many."""
+    before = _LIMITS.set(_Limits(perf_counter(), seconds))
     try:
         yield
     finally:
-        _DEADLINE.reset(before)
+        _LIMITS.reset(before)
+
+
+def may_measure() -> bool:
+    """Whether there is time to measure data."""
+    limits = _LIMITS.get()
+    return limits is None or perf_counter() - limits.start <= limits.seconds
 
 
 def check_deadline() -> None:
-    """Raise ``PlanningTimeout`` if the time limit has passed; without a limit, nothing happens."""
-    deadline = _DEADLINE.get()
-    if deadline is not None and perf_counter() > deadline:
+    """Raise ``PlanningTimeout`` if the time limit of planning has passed; without a limit, nothing happens."""
+    limits = _LIMITS.get()
+    if limits is not None and perf_counter() - limits.start > PLANNING * limits.seconds:
         raise PlanningTimeout

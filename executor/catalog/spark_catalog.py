@@ -34,7 +34,7 @@ from dovetail.planner.catalog.cost import Thresholds
 from dovetail.planner.catalog.measure import ONE_TASK
 from dovetail.planner.catalog.settings import QUOTED_REGEX
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
-from dovetail.planner.deadline import check_deadline
+from dovetail.planner.deadline import check_deadline, may_measure
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.logical import Opaque, Scan, Verbatim
 from dovetail.planner.sql.from_sql import from_sql
@@ -254,7 +254,8 @@ class SparkCatalog(CatalogConstraints):
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a query that returns a few rows of numbers, as a Spark job.
 
-        None if Spark rejects it, and if it would call a function of the user's, which may count its calls.
+        None if Spark rejects it, if it would call a function of the user's, which may count its calls, and after the
+        time limit of measurements.
         """
         return self._memoize(self._measured, query, self._measure)
 
@@ -263,6 +264,8 @@ class SparkCatalog(CatalogConstraints):
         return self._memoize_all(self._measured, queries, self._measure)
 
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
+        if not may_measure():
+            return None
         try:
             if self.measurements is None or not classic(self.session):
                 return self._run_measurement(query, query_frame(self.session, query, self.arguments))

@@ -1,4 +1,4 @@
-"""The Spark jobs that planning runs: their name, and their end once planning has reached its time limit."""
+"""The Spark jobs that planning runs: their name, and their end at the time limit of measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dovetail.planner.deadline import time_limit
 def planning_jobs(session: SparkSession, seconds: float) -> Iterator[None]:
     """Name the jobs inside the block, and cancel those that still run after so many seconds.
 
-    A canceled job measures nothing; the next check of the deadline then ends the planning.
+    A canceled job measures nothing, and the planning goes on without what it would have measured.
     """
     with cancel_jobs_after(session, seconds), job_name(session, "Dovetail plans a query"), time_limit(seconds):
         yield
