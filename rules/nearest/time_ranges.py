@@ -29,8 +29,10 @@ def time_ranges(join: NearestJoin, ctx: Context) -> TimeRanges | None:
     """The ranges of time, where one task would sort too many rows otherwise; None for one task for each key."""
     sizes = ctx.statistics_of(join.left, join.right)
     rows = sum(size.rows or 0 for size in sizes)
-    is_cheap = all(size.plain and size.cheap for size in sizes)
-    if not ctx.measures or rows <= ctx.thresholds.nearest_range_rows or not is_cheap:
+    if not ctx.measures or rows <= ctx.thresholds.nearest_range_rows:
+        return None
+    if not all(size.plain and size.cheap for size in sizes):
+        ctx.note_cost("one task sorts all rows of a key, not ranges of time: a side is more than a table with filters")
         return None
     keys = _hot_keys(join, sizes, ctx) if join.nearest.keys else (0,)
     if not keys:
