@@ -54,10 +54,11 @@ class Options(Thresholds):
     that cannot be written is a WARNING, and the statements run."""
 
     planning_seconds: float = 5.0
-    """The time limit of measurements, in seconds.  A statement is planned without what was not measured until then, and
-    runs as written if its planning takes twice as long.  Until an optimizer has rewritten its first statement, the
-    limit is six times as long, because Python and the JVM still load code.  The default of commands such as ``dovetail
-    run`` is 600, and with ``strict`` there is no limit.  A greater number plans slow catalogs to the end."""
+    """The time limit of measurements, in seconds.  Then planning continues without the measurements that are missing,
+    and a statement whose planning takes twice as long runs as written.  Until an optimizer has rewritten a statement,
+    or has reached that second limit once, both limits are six times as long, because Python and the JVM still load
+    code.  The default of commands such as ``dovetail run`` is 600, and with ``strict`` there is no limit.  A greater
+    number plans slow catalogs to the end."""
 
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""
