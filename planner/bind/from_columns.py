@@ -84,7 +84,7 @@ def _common(names: Resolver, left: FromColumns, right: FromColumns) -> tuple[str
     """The columns that NATURAL compares, in the order of the left side."""
     if left.star is None or right.star is None:
         raise UnknownName("the columns of a NATURAL JOIN are not known")
-    theirs = {names.fold(column.name) for column in right.star}
+    theirs = names.folded(column.name for column in right.star)
     return tuple(column.name for column in left.star if names.fold(column.name) in theirs)
 
 
@@ -109,7 +109,7 @@ def _merged(names: Resolver, left: FromColumns, right: FromColumns, kind: str, u
         if kept is None:
             types = {_column(sources[end.source], end.name).type for end in ends}
             column = Column(ends[0].name, types.pop() if len(types) == 1 else None)
-            sources.append(Source((), (column,), fold=names.fold))
+            sources.append(Source((), (column,), case=names.catalog.settings))
             kept = ShownColumn(len(sources) - 1, ends[0].name)
         first.append(kept)
     star = both.star and (*first, *(column for column in both.star if column not in gone))
@@ -128,8 +128,7 @@ def shown_column(names: Resolver, side: FromColumns, using: str) -> ShownColumn:
     """The column of one side that USING means: the first of that name that ``*`` shows.  Raises ``UnknownName``."""
     if side.star is None:
         raise UnknownName(f"the columns of a side of USING ({using}) are not known")
-    name = names.fold(bare(using))
-    found = next((column for column in side.star if names.fold(column.name) == name), None)
+    found = next((column for column in side.star if names.is_same(column.name, bare(using))), None)
     if found is None:
         raise UnknownName(f"{using} in USING is not a column of both sides")
     return found
@@ -137,11 +136,10 @@ def shown_column(names: Resolver, side: FromColumns, using: str) -> ShownColumn:
 
 def using_reference(names: Resolver, side: FromColumns, using: str) -> str:
     """SQL for the column of one side that USING means: the name alone, unless another column has it too."""
-    name = names.fold(bare(using))
     column = shown_column(names, side, using)
-    others = [c for c in side.star or () if names.fold(c.name) == name]
+    same = [c for c in side.star or () if names.is_same(c.name, bare(using))]
     relation = side.sources[column.source]
-    return using if len(others) == 1 or not relation.names else relation.reference(column.name)
+    return using if len(same) == 1 or not relation.names else relation.reference(column.name)
 
 
 def _column(source: Source, name: str) -> Column:

@@ -6,7 +6,7 @@ with the reason; Spark itself resolves the query, so there is no need to guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
 from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, quote, sql
 from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
@@ -51,19 +52,19 @@ class Source:
 
     None for columns that are not known.
 
-    A *folded* name has the form in which names are compared, which ``fold`` returns.
+    A *folded* name has the form in which ``case`` compares names.
     ``qualified_only``: the folded names of columns that USING or NATURAL merged into others: they need a qualifier.
     """
 
     names: tuple[str, ...]
     columns: tuple[Column, ...] | None
     qualified_only: frozenset[str] = frozenset()
-    fold: Callable[[str], str] = field(default=str.lower, compare=False, repr=False)
+    case: NameCase = field(default=NameCase(False), compare=False, repr=False)
 
     @cached_property
     def folded_names(self) -> tuple[str, ...]:
         """Its names, folded."""
-        return tuple(map(self.fold, self.names))
+        return self.case.folded(self.names)
 
     @property
     def folded_name(self) -> str:
@@ -75,7 +76,7 @@ class Source:
         """The columns by their folded names."""
         found: dict[str, tuple[Column, ...]] = {}
         for column in self.columns or ():
-            name = self.fold(column.name)
+            name = self.case.fold(column.name)
             found[name] = (*found.get(name, ()), column)
         return found
 
@@ -94,28 +95,20 @@ class Source:
         return f"{quote(self.names[-1])}.{quote(column)}"
 
 
-class Resolver:
+class Resolver(NameCase):
     """Resolves columns against a catalog and the WITH definitions of one statement."""
 
     def __init__(self, catalog: Catalog, definitions: Mapping[str, Cte]):
-        self.catalog = catalog
-        self._fold = catalog.settings.fold
+        self.catalog, self._case = catalog, catalog.settings
+        super().__init__(self._case.case_sensitive)
         self.definitions = dict(definitions)  # types are found later, when the statement may have others
         self._tables: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
         self._queries: dict[Node, tuple[Column, ...] | None] = {}
         self._sources: dict[Node, tuple[Source, ...]] = {}
 
-    def fold(self, name: str) -> str:
-        """The form of a name in which two names are compared."""
-        return self._fold(name)
-
-    def folded(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Several names in that form."""
-        return tuple(map(self._fold, names))
-
     def defines(self, table: tuple[str, ...]) -> bool:
         """Whether a WITH of the statement defines the name of a table, wherever in the statement."""
-        return len(table) == 1 and self.fold(table[0]) in self.folded(cte.name for cte in self.definitions.values())
+        return len(table) == 1 and self.is_among(table[0], (cte.name for cte in self.definitions.values()))
 
     def sources(self, plan: Node) -> tuple[Source, ...]:
         """The relations whose columns a condition over ``plan`` can name, in order."""
@@ -125,10 +118,10 @@ class Resolver:
 
     def _certain(self, source: Source) -> Source:
         """A relation; as one that is not known where a column of it has the name of what is read as a function."""
-        if source.fold is self._fold:
+        if source.case is self._case:
             return source  # one of a relation below
         odd = any(c.name.lower() in FUNCTIONS_WITHOUT_BRACKETS for c in source.columns or ())
-        return Source(source.names, None if odd else source.columns, source.qualified_only, self._fold)
+        return Source(source.names, None if odd else source.columns, source.qualified_only, self._case)
 
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
         if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
@@ -206,8 +199,7 @@ class Resolver:
 
         def requested() -> Column:
             found = self._requested(query) or ()
-            names = [self.fold(c.name) for c in found]
-            same = names[number : number + 1] == [self.fold(column.name)]
+            same = number < len(found) and self.is_same(found[number].name, column.name)
             return found[number] if same else Column(column.name)
 
         return Column(
@@ -262,7 +254,7 @@ class Resolver:
         raise NoSuchColumn(f"{ref.text} is not a column of these relations")
 
     def _match(self, parts: tuple[str, ...], qualifiers: int, sources: tuple[Source, ...]) -> list[tuple[int, Column]]:
-        qualifier = tuple(map(self.fold, parts[:qualifiers]))
+        qualifier = self.folded(parts[:qualifiers])
         name, rest = self.fold(parts[qualifiers]), parts[qualifiers + 1 :]
         found = []
         for index, source in enumerate(sources):
@@ -284,7 +276,7 @@ class Resolver:
 
         Raises ``Refused`` where it shows only some of their columns, or others.
         """
-        qualifier = tuple(self.fold(part.name) for part in star.parts[:-1]) if isinstance(star, exp.Column) else ()
+        qualifier = self.folded(part.name for part in star.parts[:-1]) if isinstance(star, exp.Column) else ()
         if any((star.this if isinstance(star, exp.Column) else star).args.values()):
             raise Refused(f"{sql(star)} is more than all columns")
         return tuple(number for number, source in enumerate(sources) if source.is_named(qualifier))
@@ -344,7 +336,7 @@ class Resolver:
             if not lookup and scan.name not in self._tables:
                 self._tables[scan.name] = self.catalog.columns(scan.name)
             columns = lookup.columns if lookup else self._tables[scan.name]
-        aliased = bool(scan.suffix) and self.fold(scan.alias or "") != self.fold(scan.name[-1])
+        aliased = bool(scan.suffix) and not self.is_same(scan.alias, scan.name[-1])
         names = _one(scan.alias) if aliased or scan.suffix else scan.name
         return Source(names, _renamed(columns, scan.renames))
 

@@ -175,7 +175,7 @@ class BoundExpr:
     def _canonical_column(self, column: BoundColumn) -> exp.Expression:
         path = "^" * column.level + str(column.relation)
         found: exp.Expression = exp.column(column.name, path, quoted=True)
-        for name in map(self.scope.names.fold, column.column.field):
+        for name in self.scope.names.folded(column.column.field):
             found = exp.Dot(this=found, expression=exp.to_identifier(name, quoted=True))
         return found
 
@@ -199,18 +199,18 @@ class BoundExpr:
         """
 
         def rewrite(tree: exp.Expression) -> str | None:
-            origin, fold = self.scope.column(tree), self.scope.names.fold
+            origin, names = self.scope.column(tree), self.scope.names
             ref = origin.ref
             index, name = target(origin)
 
             def means(ref: ColumnRef) -> bool:
                 found = after.find(ref)
-                return found is not None and found.relation == index and found.name == fold(name)
+                return found is not None and found.relation == index and names.is_same(found.name, name)
 
             if means(ref):
                 return None
             path = (*self.scope.source(origin).folded_names, origin.name)
-            if origin.column.field or tuple(map(fold, ref.parts)) != path[-len(ref.parts) :]:
+            if origin.column.field or names.folded(ref.parts) != path[-len(ref.parts) :]:
                 raise Refused(f"{ref.text} would refer to another column in a join")
             parts = (*after.sources[index].names[-1:], name)
             new = ColumnRef(parts, ".".join(map(quote, parts)))

@@ -16,7 +16,7 @@ from dovetail.planner.logical import Project
 def items_named(name: ColumnRef | exp.Expr, items: Iterable[Scalar], names: Resolver) -> list[Scalar]:
     """The items of a select list that have a name as alias, as GROUP BY, HAVING and ORDER BY may mean it."""
     alias, *more = (name if isinstance(name, ColumnRef) else column_ref(name)).parts  # type: ignore[arg-type]
-    return [item for item in items if not more and names.fold(item.tree.alias) == names.fold(alias)]
+    return [item for item in items if not more and names.is_same(item.tree.alias, alias)]
 
 
 class SelectList:

@@ -19,4 +19,4 @@ def words_of(part: Node | Scalar, names: Resolver, *, but: Node | None = None) -
     below: tuple[Node | Scalar, ...] = part.plans if isinstance(part, Scalar) else (*part.children, *expressions(part))
     found = mentioned(part.text) if isinstance(part, Scalar | Verbatim) else frozenset()
     merged = part.using if isinstance(part, Join) else ()
-    return {*map(names.fold, (*found, *merged))}.union(*(words_of(one, names, but=but) for one in below))
+    return {*names.folded((*found, *merged))}.union(*(words_of(one, names, but=but) for one in below))

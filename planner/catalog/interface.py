@@ -10,6 +10,7 @@ from typing import Protocol
 
 from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.catalog.engine import NATIVE, SAIL, SPARK, Engine
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.types.schema import Column
 
@@ -17,7 +18,7 @@ Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(NameCase):
     """The session settings that affect the semantics of SQL."""
 
     ansi: bool = True
@@ -47,10 +48,6 @@ class Settings:
     def changes_parsing(self) -> bool:
         """Whether even SQL without quotes may have another meaning."""
         return self.equal_set_operations or self.outer_with_names or self.own_functions_first
-
-    def fold(self, name: str) -> str:
-        """The form of a name in which two of them are compared."""
-        return name if self.case_sensitive else name.lower()
 
     @property
     def has_fixed_offset_zone(self) -> bool:

@@ -21,7 +21,7 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, canonical, quote
 from dovetail.planner.logical import Derived, Logical, Scan
 from dovetail.planner.types.schema import INTEGRAL, SqlType
-from dovetail.rules.analysis.same_source import RelationLineage, quoted_column, reading
+from dovetail.rules.analysis.same_source import RelationLineage, base_value, reading
 from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import FromItem
@@ -183,7 +183,7 @@ def covered(key: frozenset[str], x: int, y: int, equal: EquivalenceClasses, ctx:
     """How the columns of a key are equal between two readings of a base; None where one is not."""
     found: set[str] = set()
     for name in key:
-        value = quoted_column(ctx.names.fold(name))
+        value = base_value(name, ctx.names)
         how = equal.between((x, value), (y, value))
         if how is None:
             return None

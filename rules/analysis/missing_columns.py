@@ -79,7 +79,7 @@ def _aliases(block: QueryBlock, names: Resolver) -> frozenset[str] | None:
             return None
         if not (is_star(tree) or (isinstance(tree, exp.Column) and len(tree.parts) == 1)):
             given = (tree.output_name, *(a.name for a in tree.expressions if isinstance(tree, exp.Aliases)))
-            found |= {names.fold(name) for name in given}
+            found.update(names.folded(given))
     return frozenset(found)
 
 
@@ -89,7 +89,7 @@ def _missing(scalar: Scalar, scope: Scope, aliases: frozenset[str]) -> Iterator[
     except Refused:
         return
     for ref in columns:
-        first = scope.names.fold(ref.parts[0])
+        first = scope.names.folded(ref.parts)[0]
         plain = len(ref.parts) < 3 and all(part.isidentifier() and part[0] != "_" for part in ref.parts)
         if first in aliases or first.lower() in _WORDS or not plain:
             continue

@@ -9,11 +9,11 @@ subqueries, CTEs and aliases, as Flink's FLIP-516 and PostgreSQL's self-join eli
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import BoundColumn, BoundExpr, Scope
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, canonical, is_star, quote, sql
 from dovetail.planner.expr.substitution import replace_columns
@@ -243,16 +243,14 @@ def _rename_output(found: RelationLineage, renames: tuple[str, ...], ctx: Contex
         return found
     if len(renames) != len(found.columns):
         raise Refused("its column aliases differ in number from its columns")
-    pairs = zip(renames, found.columns, strict=True)
-    return replace(found, columns=tuple(ColumnLineage(name, c.value, ctx.names.fold(name)) for name, c in pairs))
+    renamed = zip(renames, found.columns, ctx.names.folded(renames), strict=True)
+    return replace(found, columns=tuple(ColumnLineage(name, c.value, key) for name, c, key in renamed))
 
 
 def _base_column(name: str, ctx: Context) -> ColumnLineage:
-    key = ctx.names.fold(name)
-    return ColumnLineage(name, quoted_column(key), key)
+    return ColumnLineage(name, base_value(name, ctx.names), ctx.names.fold(name))
 
 
-@lru_cache(maxsize=4_096)
-def quoted_column(name: str) -> str:
-    """Quote a folded name as lineages write the columns of their base."""
-    return sql(exp.column(name, quoted=True))
+def base_value(column: str, names: NameCase) -> str:
+    """A column of a base, as lineages write it."""
+    return f"`{names.fold(column).replace('`', '``')}`"

@@ -149,12 +149,11 @@ class ItemReader:
 
     def _order(self, sort: Sort, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
         """Return ORDER BY over the output columns and the columns below them."""
-        fold = self.ctx.names.fold
-        names = [fold(c.name) for c in parts.columns]
         keys_of_sort = []
         for key in sort.keys:
             tree = key.tree
-            one = isinstance(tree, exp.Column) and not tree.args.get("table") and names.count(fold(tree.name)) == 1
+            same = [c for c in parts.columns if self.ctx.names.is_same(c.name, tree.name)]
+            one = isinstance(tree, exp.Column) and not tree.args.get("table") and len(same) == 1
             if one or (isinstance(tree, exp.Literal) and tree.name.isdigit()):
                 keys_of_sort.append(key.text)
             else:

@@ -115,14 +115,14 @@ def _hashed(source: Source, query: Logical, ctx: Context) -> tuple[str, ...]:
 
     Rows that agree in all of them share a cluster, which is right but a coarser sample.
     """
-    named = {
-        ctx.names.fold(part)
+    named = ctx.names.folded(
+        part
         for node in query.walk()
         for scalar in expressions(node)
         if scalar.known is not None
         for column in columns_in(scalar.known)
         for part in column_ref(column).parts
-    }
+    )
     columns = {
         c.name: name
         for name, same in source.columns_by_name.items()

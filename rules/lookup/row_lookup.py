@@ -33,12 +33,11 @@ def row_parts(join: LookupJoin, why: str, ctx: Context) -> tuple[Rows, tuple[Sca
 
 def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) -> None:
     """Raise ``QueryError`` for columns of the table that only their case distinguishes: they are fields of a struct."""
-    seen: dict[str, str] = {}
     for source in ctx.names.sources(join.scan):
-        for column in source.columns or ():
-            other = seen.setdefault(ctx.names.fold(column.name), column.name)
-            if other != column.name:
-                names = f"{quote(other)} and {quote(column.name)}, which differ by case alone"
+        for columns in source.columns_by_name.values():
+            one, *others = dict.fromkeys(column.name for column in columns)
+            if others:
+                names = f"{quote(one)} and {quote(others[0])}, which differ by case alone"
                 once = f"the left side can be read only once ({why})"
                 ctx.fail(
                     f"{join.scan.name[-1]} has the columns {names}, and {once}; set spark.sql.caseSensitive to true",

@@ -87,6 +87,6 @@ def _over_groups(join: ExtremeSemiJoin, ctx: Context) -> Join:
 
 def _name(join: ExtremeSemiJoin, ctx: Context) -> str:
     """The name of the right side, for hints that name it; another where the left side has this name."""
-    taken = {name for source in ctx.names.sources(join.left) for name in source.folded_names}
+    taken = (name for source in ctx.names.sources(join.left) for name in source.names)
     name = hint_name(join.right)
-    return ctx.fresh("g") if name is None or ctx.names.fold(name) in taken else name
+    return ctx.fresh("g") if name is None or ctx.names.is_among(name, taken) else name

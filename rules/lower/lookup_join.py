@@ -87,7 +87,7 @@ def _changes(join: LookupJoin, ctx: Context) -> str | None:
         if change is None or change.insert_only or scan.cte:
             continue
         keys = [_column_of(k.value, scan, join, ctx) for k in join.keys]
-        if not set(keys) <= set(map(ctx.names.fold, change.key)):
+        if not set(keys) <= set(ctx.names.folded(change.key)):
             return (
                 f"{scan.text} is a changelog, and its key ({', '.join(change.key)}) does not hold the lookup keys "
                 f"({', '.join(k.value.shown for k in join.keys)}): changes of one row would go to different tasks"

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.from_columns import bare
 from dovetail.planner.conditions.compared import compared
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, column_ref, quote, without_parentheses
+from dovetail.planner.expr import Scalar, quote, without_parentheses
 from dovetail.planner.expr.tokens import mentioned
 from dovetail.planner.logical import Join
 from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
@@ -75,19 +76,17 @@ def _with_merged(
 
     Raises ``Refused`` where the query needs another order, or the right column.
     """
-    fold = ctx.names.fold
-    names = [fold(column_ref(Scalar(name).tree).parts[0]) for name in join.using]
+    names = ctx.names.folded(map(bare, join.using))
+    (ours,), (theirs,) = ctx.names.sources(join.left), ctx.names.sources(join.right)
     (shown,), (other,) = left, right
     if any(n is not join and not isinstance(n, AsofJoin) for n in joins_of(block.tree)):
         raise Refused("USING stands beside another join; write ON", join.match.place)
-    merged = {(fold(other.name), name) for name in names}
+    merged = {(theirs.folded_name, name) for name in names}
     for scalar in readers_of(block):
         if not _is_star(scalar) and (scalar.plans or "*" in mentioned(scalar.text) or _reads(scalar, merged, ctx)):
             raise Refused(f"{scalar.shown} may read a column that USING merges; write ON", scalar.place)
-    (source,) = ctx.names.sources(join.left)
-    first = [c for name in names for c in source.columns_by_name.get(name, ())]
-    rest = [c for c in shown.columns if fold(c.name) not in names]
-    kept = tuple(c for c in other.columns if fold(c.name) not in names)
+    first = [c for name in names for c in ours.columns_by_name.get(name, ())]
+    rest, kept = (tuple(c for c in r.columns if not ctx.names.is_among(c.name, names)) for r in (shown, other))
     return (ShownRelation(shown.name, (*first, *rest)),), (ShownRelation(other.name, kept),)
 
 
@@ -99,4 +98,4 @@ def _is_star(scalar: Scalar) -> bool:
 def _reads(scalar: Scalar, columns: set[tuple[str, str]], ctx: Context) -> bool:
     """Whether an expression names one of some columns, by relation and name."""
     read = () if scalar.known is None else scalar.columns
-    return any(tuple(map(ctx.names.fold, column.parts[-2:])) in columns for column in read)
+    return any(ctx.names.folded(column.parts[-2:]) in columns for column in read)

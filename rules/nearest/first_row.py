@@ -94,14 +94,14 @@ def _is_column(name: str, block: QueryBlock, ctx: Context) -> bool:
 
 def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolver) -> int:
     """How many rows these conjuncts keep at most by their number, a column of a relation; 0 where they keep all."""
-    paths = ([names.fold(name)], [names.fold(relation), names.fold(name)])
+    paths = (names.folded((name,)), names.folded((relation, name)))
     counts = (
         _count(one.sign, int(one.right.name))
         for found in map(_upper_bound, tests)
         if found is not None
         for one in (found, found.turned)
         if isinstance(one.left, exp.Column)
-        and [names.fold(part.name) for part in one.left.parts] in paths
+        and names.folded(part.name for part in one.left.parts) in paths
         and isinstance(one.right, exp.Literal)
         and one.right.is_int
     )

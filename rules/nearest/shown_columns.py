@@ -118,8 +118,8 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
     except Refused:
         return {(None, word) for word in words}
     known = {(column.relation, column.name) for _, column in found if column is not None}
-    unknown = {scope.names.fold(part) for tree, column in found if column is None for part in column_ref(tree).parts}
-    return known | {(None, name) for name in unknown}
+    unknown = (part for tree, column in found if column is None for part in column_ref(tree).parts)
+    return known | {(None, name) for name in scope.names.folded(unknown)}
 
 
 def _references(relation: int, name: str) -> set[tuple[int | None, str]]:

@@ -56,8 +56,8 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
 def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[Names, Names]:
     """The tables of a view that the statement reads too, by their full names, as the statement names them."""
     tables = {qualify_table(n, view, ctx).name for n in tables_of(query)}
-    alike = ctx.names.folded(table[-1] for table in tables)
-    names = [n for n in sorted(ctx.scanned) if n != scan.name and ctx.names.fold(n[-1]) in alike]
+    alike = [table[-1] for table in tables]
+    names = [n for n in sorted(ctx.scanned) if n != scan.name and ctx.names.is_among(n[-1], alike)]
     known = {ctx.catalog.identity(n): n for n in names if not ctx.names.defines(n)}
     if not known:
         return {}

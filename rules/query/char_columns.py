@@ -42,9 +42,7 @@ def check_value(column: Column) -> None:
 
 def check_aliases(items: tuple[Scalar, ...], names: Resolver) -> None:
     """Raise ``Refused`` if an item without FROM uses a name that is the alias of an earlier item."""
-    before: set[str] = set()
-    for item in items:
+    for number, item in enumerate(items):
         for column in item.columns:
-            if names.fold(column.parts[0]) in before:
+            if names.is_among(column.parts[0], (before.tree.alias_or_name for before in items[:number])):
                 raise Refused(f"{column.parts[0]} is the name of a column and of a relation")
-        before.add(names.fold(item.tree.alias_or_name))

@@ -45,7 +45,7 @@ def _shown(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[ShownCo
         raise Refused(f"the columns of {sql(tree)} are not known")
     if not isinstance(tree, exp.Column):
         return scope.star
-    qualifier = tuple(names.fold(part.name) for part in tree.parts[:-1])
+    qualifier = names.folded(part.name for part in tree.parts[:-1])
     found = [number for number, source in enumerate(scope.sources) if source.is_named(qualifier)]
     if len(found) != 1:
         raise Refused(f"{sql(tree)} is not one relation")
@@ -61,7 +61,7 @@ def _excepted(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[Show
     for one in star.args.get("except_") or star.args.get("except") or ():
         if isinstance(one, exp.Column) and len(one.parts) > 1:
             raise Refused(f"{sql(tree)} leaves out a column of one relation")
-        hits = [c for c in _shown(tree, scope, names) if names.fold(c.name) == names.fold(one.name)]
+        hits = [c for c in _shown(tree, scope, names) if names.is_same(c.name, one.name)]
         if len(hits) != 1:
             raise Refused(f"{one.name} in {sql(tree)} is not one column")
         found.append(hits[0])

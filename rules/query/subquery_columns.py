@@ -36,15 +36,12 @@ def columns_inside(block: QueryBlock, source: Source, ctx: Context, *, computed:
             made.append(sql(bare) if computed else None)
     if source.columns is None or len(source.columns) != len(made):
         raise Refused("the columns of a subquery are not known")
-    found: dict[str, str] = {}
-    for column, text in zip(source.columns, made, strict=True):
-        name = ctx.names.fold(column.name)
-        if name in found:
-            raise Refused(f"{column.name} is the name of two columns")
-        if text is not None and isinstance(tree := Scalar(text).tree, exp.Column):
+    if twice := next((columns for columns in source.columns_by_name.values() if len(columns) > 1), None):
+        raise Refused(f"{twice[1].name} is the name of two columns")
+    for text in filter(None, made):
+        if isinstance(tree := Scalar(text).tree, exp.Column):
             inner.column(tree)
-        found[name] = text or ""
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in zip(source.columns_by_name, made, strict=True) if text}
 
 
 def expression_inside(scalar: Scalar, scope: Scope, columns: dict[str, str]) -> Scalar:

@@ -69,8 +69,7 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
     if not column:
         ctx.fail(f"{table.name} is a lookup and knows only its present rows, not those as of {time}; {_WRITE}", place)
     sources = ctx.names.sources(join.left)
-    names = {s.folded_name for s in sources}
-    if len(column) > 1 and ctx.names.fold(column[-2]) not in names:
+    if not any(source.is_named(ctx.names.folded(column[-2:-1])) for source in sources):
         ctx.fail(f"{time}: {column[-2]} is not a relation to the left of {table.name}; {_WRITE}", place)
     if is_processing_time(column[-1]):
         return

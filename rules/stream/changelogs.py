@@ -36,7 +36,7 @@ def without_changes(shape: Shape, scope: Scope, hidden: dict[int, str]) -> Shape
     for scalar in every:
         for found in scope.bind(scalar).known_columns:
             name = found.column.name
-            if _same(scope.names, hidden.get(scope.item(found)), name):
+            if scope.names.is_same(hidden.get(scope.item(found)), name):
                 raise Unsupported(f"{name} is the kind of a change, and no column of the result; leave it out")
         odd = repeated_otherwise(scalar.tree)
         if word := first_stable_function(scalar.text) or (odd and sql(odd)):
@@ -56,10 +56,10 @@ def check_alone(query: Logical, changes: Iterable[str], names: Resolver) -> None
     scalars = [
         s for n in nodes for s in (n.items if isinstance(n, Project) else n.condition if isinstance(n, Filter) else ())
     ]
-    shown = {names.fold(column.name) for s in scalars for column in columns_in(s.tree)}
+    shown = {column.name for s in scalars for column in columns_in(s.tree)}
     if any(has_star(s.tree) for s in scalars):
         return
-    if hidden := next((c for c in changes if c and names.fold(c) not in shown), None):
+    if hidden := next((c for c in changes if c and not names.is_among(c, shown)), None):
         joined = any(isinstance(n, Join) for n in nodes)
         other = "read the other relations as streams too" if joined else "opt.materialize computes the current rows"
         raise Refused(f"no other stream is joined; {other}, or select {hidden} to see the changes as they come")
@@ -71,11 +71,11 @@ def find_change_column(read: RelationLineage, change: str, names: Resolver) -> s
     Raises ``Unsupported`` if it uses the column in any other way.
     """
     trees = {c.name: Scalar(c.value).tree for c in read.columns}
-    shown = [n for n, tree in trees.items() if isinstance(tree, exp.Column) and _same(names, change, tree.name)]
+    shown = [n for n, tree in trees.items() if isinstance(tree, exp.Column) and names.is_same(change, tree.name)]
     used = [c for c in read.columns if c.name not in shown]
     for text in (*(c.value for c in used), *read.filters):
         for column in columns_in(Scalar(text).tree):
-            if _same(names, change, column_ref(column).parts[0]):
+            if names.is_same(change, column_ref(column).parts[0]):
                 raise Unsupported(
                     f"a subquery computes or filters with {change}, the kind of a change; filter the result instead"
                 )
@@ -119,10 +119,6 @@ def expand_items(items: Iterable[Scalar], scope: Scope, hidden: Sequence[str | N
             found.append(item)
             continue
         for number, column in scope.names.expand_star(tree, scope.sources):
-            if not _same(scope.names, hidden[number], column.name):
+            if not scope.names.is_same(hidden[number], column.name):
                 found.append(Scalar(f"{quote(scope.sources[number].names[0])}.{quote(column.name)}"))
     return tuple(found)
-
-
-def _same(names: Resolver, hidden: str | None, column: str) -> bool:
-    return hidden is not None and names.fold(hidden) == names.fold(column)

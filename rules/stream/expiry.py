@@ -12,10 +12,11 @@ from fractions import Fraction
 from math import floor
 
 from dovetail.planner.band.linear import Leaf
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.state.bounds import Bound
 from dovetail.planner.state.stream import Stream
-from dovetail.rules.analysis.same_source import quoted_column
+from dovetail.rules.analysis.same_source import base_value
 from dovetail.rules.stream.stream_blocks import Shape
 
 OverBase = Callable[[str, int], str]
@@ -64,7 +65,7 @@ class Expiries:
     shape: Shape
     over_base: OverBase
     side_conditions: Sequence[tuple[str, ...]]
-    fold: Callable[[str], str]
+    names: NameCase
 
     def matched(self, side: int) -> Expiry:
         """Return when a row of a side can match no later row of any other side."""
@@ -95,7 +96,7 @@ class Expiries:
         other = self.streams[by]
         if other.event_time is None or other.time not in _TIMES:
             return
-        ticking = quoted_column(self.fold(other.event_time))
+        ticking = base_value(other.event_time, self.names)
         for bound in self.bounds:
             if (bound.small_side, bound.large_side) != (by, side) or bound.axis.name != other.time:
                 continue

@@ -20,7 +20,7 @@ from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.state.bounds import equalities
 from dovetail.planner.types.try_expressions import TypeOf
-from dovetail.rules.analysis.same_source import RelationLineage, quoted_column
+from dovetail.rules.analysis.same_source import RelationLineage, base_value
 from dovetail.rules.analysis.speculation import may_raise
 from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
@@ -79,8 +79,8 @@ def keys_of(relation: Logical, read: RelationLineage, changed: bool, ctx: Contex
     if not changed:
         return unique_keys(relation, ctx)
     declared = ctx.catalog.declaration(read.base.name).changelog if isinstance(read.base, Scan) else None
-    shown = [read.output_name(quoted_column(ctx.names.fold(c))) for c in (declared.key if declared else ())]
-    names = frozenset(ctx.names.fold(name) for name in shown if name)
+    shown = [read.output_name(base_value(c, ctx.names)) for c in (declared.key if declared else ())]
+    names = frozenset(ctx.names.folded(name for name in shown if name))
     return frozenset((names,)) if names and all(shown) else frozenset()
 
 

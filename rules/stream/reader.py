@@ -76,7 +76,7 @@ class Reader:
         """Return when the rows of each side expire, and when those that have no match are final."""
         streams = tuple(r.stream for r in self.relations)
         conditions = [tuple(self._about(n, self.shape.on)) for n in self.sides]
-        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, conditions, self.ctx.names.fold)
+        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, conditions, self.ctx.names)
         expires = [expiries.matched(n) for n in self.sides]
         finals = tuple(e.position if n in self.shape.preserved else "" for n, e in enumerate(expires))
         for n in self.shape.preserved:
@@ -105,7 +105,7 @@ class Reader:
         """Plan the paths of a delta join.  Raises ``Refused``, ``Unsupported``."""
         names = self.ctx.names
         aliases = [alias_of(relation) for relation in self.shape.relations]
-        if twice := next((a for n, a in enumerate(aliases) if names.fold(a) in map(names.fold, aliases[:n])), None):
+        if twice := next((a for n, a in enumerate(aliases) if names.is_among(a, aliases[:n])), None):
             raise Refused(f"two relations have the name {twice}; give one of them an alias")
         meanings = Meanings(self._named, self._over_base, self.scope.type_of)
         hinted = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
@@ -238,7 +238,7 @@ class Reader:
         if change := relation.stream.change:
             shown = (*shown, (COUNT, count_of(change)))
         event = relation.stream.event_time
-        ticks = [r for r in rows if event is None or self.ctx.names.fold(event) not in _columns_of([r])]
+        ticks = [r for r in rows if event is None or not self.ctx.names.is_among(event, _columns_of([r]))]
         return Side(self.inputs[relation.number], shown, _all(rows), _all(ticks))
 
     def _needed(self, relation: Relation, column: str) -> bool:
@@ -260,15 +260,15 @@ class Reader:
 
     def _inputs(self, sides: list[Side], marks: list[list[str]], expires: list[Expiry]) -> Iterator[Input]:
         stored = 0
-        fold = self.ctx.names.fold
+        names = self.ctx.names
         for number in range(max(self.inputs) + 1):
             readers = [n for n in self.sides if self.inputs[n] == number]
             relation = self.relations[readers[0]]
             event = relation.stream.event_time
             values = [value for n in readers for _, value in sides[n].shown]
             conditions = [c for n in readers for c in (sides[n].rows, expires[n].position) if c]
-            needed = set(map(fold, _columns_of([*values, *conditions, *marks[readers[0]]])))
-            named = [(name, type_) for name, type_ in relation.stream.columns if fold(name) in needed]
+            needed = names.folded(_columns_of([*values, *conditions, *marks[readers[0]]]))
+            named = [(name, type_) for name, type_ in relation.stream.columns if names.is_among(name, needed)]
             columns = tuple(StoredColumn(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
             stored += len(columns)
             lasting = self._expires_of([expires[n] for n in readers], [sides[n].rows for n in readers])
@@ -284,7 +284,7 @@ class Reader:
                 tuple(marks[readers[0]]),
                 lasting.position,
                 lasting.description,
-                event is not None and fold(event) in _columns_of(values),
+                event is not None and names.is_among(event, _columns_of(values)),
                 relation.stream.change,
             )
 

@@ -35,7 +35,7 @@ class StoredRelation:
     def __init__(self, stored: Sequence[_Column], scope: Scope, clauses: Sequence[Logical]):
         self.stored, self.scope, self.names = stored, scope, scope.names
         names = scope.names
-        times = Counter(source.fold(c.name) for source in scope.sources for c in source.columns or ())
+        times = Counter(names.folded(c.name for source in scope.sources for c in source.columns or ()))
         taken = {column for column in stored if times[names.fold(column[1])] > 1}
         self.shown = {column: f"__dt_c{n}" if column in taken else column[1] for n, column in enumerate(stored)}
         for column in self._shadowed_columns(clauses):
@@ -91,7 +91,7 @@ class StoredRelation:
         """
         items = [item for node in clauses if isinstance(node, Project) for item in node.items if _is_expression(item)]
         for column in self.stored:
-            named = [i.tree.this for i in items if self.names.fold(i.tree.alias) == self.names.fold(column[1])]
+            named = [i.tree.this for i in items if self.names.is_same(i.tree.alias, column[1])]
             if all((found := self._of(tree)) and found[0] == column for tree in named):
                 continue
             later = [self._of(tree) for tree in _later_columns(clauses)]

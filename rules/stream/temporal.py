@@ -34,7 +34,7 @@ from dovetail.planner.state.program import EpochProgram, Probe, Read, Step, Vers
 from dovetail.planner.state.spec import AsOf, StreamJoin
 from dovetail.planner.tree import transform_up
 from dovetail.planner.types.schema import sql_type
-from dovetail.rules.analysis.same_source import quoted_column
+from dovetail.rules.analysis.same_source import base_value
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.operands import as_operand
@@ -155,10 +155,9 @@ class _AsOfReader(Reader):
         super().__init__(text, shape, relations, ctx, ())
         self.inputs = (0, 1)  # the sides expire differently, even if they are one stream
         self.versioned = versioned
-        fold, read = ctx.names.fold, relations[1].read
         declared = (*versioned.versions.key, versioned.versions.valid_from)
-        self.base = tuple(quoted_column(fold(c)) for c in declared)
-        shown = [read.output_name(value) for value in self.base]
+        self.base = tuple(base_value(column, ctx.names) for column in declared)
+        shown = [relations[1].read.output_name(value) for value in self.base]
         self.version_columns = tuple(name for name in shown if name)
         if len(self.version_columns) != len(declared):
             raise Refused(
@@ -172,9 +171,8 @@ class _AsOfReader(Reader):
         sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
         final = self._final()
         probed, versions = self._inputs(sides, [[], []], [final, Expiry()])
-        fold = self.ctx.names.fold
-        key_columns = [fold(column) for column in self.versioned.versions.key]
-        key = tuple(c.name for c in versions.columns if fold(c.name) in key_columns)
+        declared = self.versioned.versions.key
+        key = tuple(c.name for c in versions.columns if self.ctx.names.is_among(c.name, declared))
         return StreamJoin(
             self.text,
             self.shape.kind,
@@ -199,7 +197,7 @@ class _AsOfReader(Reader):
         event = relation.stream.event_time or ""
         try:
             tree = time.tree.unnest()
-            ticks = self._over_base(time.text, 0) == quoted_column(self.ctx.names.fold(event))
+            ticks = self._over_base(time.text, 0) == base_value(event, self.ctx.names)
             if ticks and isinstance(tree, exp.Column):
                 return self.scopes[0].column(tree).column.name
         except Refused as no:
@@ -208,10 +206,10 @@ class _AsOfReader(Reader):
 
     def _wanted(self) -> set[tuple[int, str]] | None:
         """Return the columns that the query names, and those by which versions are found."""
-        wanted, fold = super()._wanted(), self.ctx.names.fold
+        wanted, names = super()._wanted(), self.ctx.names
         if wanted is None:
             return None
-        return {*wanted, (0, fold(self.time_name)), *((1, fold(name)) for name in self.version_columns)}
+        return {*wanted, (0, names.fold(self.time_name)), *((1, name) for name in names.folded(self.version_columns))}
 
     def _rows(self, relation: Relation) -> list[str]:
         """Return the filters of a side; versions need a key and a time alone, since each ends the one before it."""
@@ -265,4 +263,4 @@ class _AsOfReader(Reader):
         except Unsupported:
             return False
         found = (c for c in self.scope.bind(conjunct).columns if self.scope.item(c) == 1)
-        return {c.name for c in found} <= set(map(self.ctx.names.fold, self.version_columns[:-1]))
+        return {c.name for c in found} <= set(self.ctx.names.folded(self.version_columns[:-1]))

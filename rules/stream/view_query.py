@@ -177,7 +177,7 @@ class _Columns:
     """
 
     def __init__(self, scope: Scope, changes: Sequence[_Change]):
-        self.scope, self.sources, self.fold = scope, scope.sources, scope.names.fold
+        self.scope, self.sources = scope, scope.sources
         sources = scope.sources
         self.change = changes[0].change if changes else ""
         self.needed: set[tuple[int, str]] = set()
@@ -189,7 +189,7 @@ class _Columns:
         if unknown := next((s for s in sources if s.columns is None), None):
             raise Refused(f"the columns of {unknown.names[0]} are not known")
         self.every = [(n, column.name) for n, source in enumerate(sources) for column in source.columns or ()]
-        kinds = {self.fold(change.source): change.column for change in changes}
+        kinds = dict(zip(scope.names.folded(c.source for c in changes), (c.column for c in changes), strict=True))
         self.hidden = [kinds.get(alias) for alias in self.aliases]
 
     @property
@@ -237,13 +237,14 @@ class _Columns:
         So aggregates of a group stay as they are written.  The count of each row follows if it is a change.
         """
         counted = f", {count_of(self.change)} AS {COUNT}" if self.change else ""
-        times = Counter(self.fold(name) for _, name in self.needed_columns)
+        names = self.scope.names.folded(name for _, name in self.needed_columns)
+        times = Counter((*names, *self.aliases))
         structs: dict[str, list[str]] = {}
         items = []
         for n, (source, name) in enumerate(self.needed_columns):
             literal = name.replace("\\", "\\\\").replace("'", "\\'")
             structs.setdefault(source, []).append(f"'{literal}', c{n}")
-            if times[self.fold(name)] == 1 and self.fold(name) not in self.aliases:
+            if times[names[n]] == 1:
                 items.append(f"c{n} AS {quote(name)}")
         items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
         return f"(SELECT {', '.join(items) or '1'}{counted} FROM {JOINED})"

@@ -145,14 +145,13 @@ class Groups:
 
     def _of_items(self, scalar: Scalar, unknown: type[Refused]) -> bool:
         """Whether an expression only uses names of items, which are ``unknown`` as columns."""
-        fold = self.ctx.names.fold
-        aliases = {fold(i.tree.alias_or_name) for i in self.project.items if isinstance(i.tree, exp.Alias | exp.Column)}
+        names = self.ctx.names
+        items = (item.tree for item in self.project.items if isinstance(item.tree, exp.Alias | exp.Column))
+        aliases = {names.folded((item.alias_or_name,)) for item in items}
         try:
             self.pair.side(scalar.tree)
         except unknown:
-            return bool(scalar.columns) and all(
-                len(c.parts) == 1 and fold(c.parts[0]) in aliases for c in scalar.columns
-            )
+            return bool(scalar.columns) and all(names.folded(c.parts) in aliases for c in scalar.columns)
         except UnknownName:
             return False
         return False

@@ -216,7 +216,7 @@ class WindowedBlock:
             source = self._source(number)
             items = []
             for column in source.columns or ():
-                if self._shown(number) or source.fold(column.name) in mentioned:
+                if self._shown(number) or self.ctx.names.is_among(column.name, mentioned):
                     new = self.ctx.fresh("c")
                     inside.append(Scalar(f"{_of(source, column.name)} AS {new}"))
                     items.append(Scalar(f"{name}.{new} AS {quote(column.name)}"))
