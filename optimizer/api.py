@@ -208,7 +208,7 @@ class Optimizer:
         fit the columns, with the reason.
         """
         from dovetail.executor.dataframes.asof import AsofJoin, asof_statement, compared_columns, equal_columns
-        from dovetail.executor.session.name_case import fold_of
+        from dovetail.executor.session.name_case import name_case
         from dovetail.executor.session.settings import all_settings
 
         join = AsofJoin(
@@ -221,7 +221,7 @@ class Optimizer:
             suffix,
         )
         settings = all_settings(left.sparkSession)
-        text = asof_statement(left.schema, right.schema, join, fold_of(settings))
+        text = asof_statement(left.schema, right.schema, join, name_case(settings))
         plan = self._planner.plan_to_run(text, None, {"left": left, "right": right}, required=True)
         if not plan.rewritten and settings.get("spark.sql.join.asofJoin.enabled") != "true":
             reasons = "; ".join(dict.fromkeys(d.reason for d in plan.declined))

@@ -118,7 +118,7 @@ class CatalogConstraints:
         """Return the user's declarations about a table."""
         for declared_name, declared in self.declared.tables.items():
             if declared_name == name or (
-                tuple(map(self.settings.fold, declared_name)) == tuple(map(self.settings.fold, name))
+                self.settings.folded(declared_name) == self.settings.folded(name)
                 and self._is_same_name(declared_name, name)
             ):
                 return self._valid_part(declared_name, declared)

@@ -11,7 +11,7 @@ from dovetail.executor.connect.expressions import ProtoExpressionReader, SelectI
 from dovetail.executor.connect.names import Attribute, Attributes
 from dovetail.executor.connect.plan import RelationNode, check_fields
 from dovetail.executor.frame_sql.query_blocks import Trees
-from dovetail.executor.session.name_case import Fold
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.logical import JoinKind
 
@@ -29,7 +29,7 @@ def project_items(node: RelationNode, reader: ProtoExpressionReader) -> list[Sel
             return _with_columns(same, operator.aliases, reader)
         case "with_columns_renamed":
             check_fields(operator, "withColumnsRenamed", "input", "renames")
-            return _renamed(same, operator.renames, columns.fold)
+            return _renamed(same, operator.renames, columns.case)
         case "drop":
             check_fields(operator, "drop", "input", "columns", "column_names")
             named = [a for name in operator.column_names for a in columns.named(name)]
@@ -42,10 +42,10 @@ def project_items(node: RelationNode, reader: ProtoExpressionReader) -> list[Sel
     return [SelectItem(item.tree, name) for item, name in zip(same, operator.column_names, strict=True)]
 
 
-def _renamed(items: list[SelectItem], renames: Sequence[Any], fold: Fold) -> list[SelectItem]:
+def _renamed(items: list[SelectItem], renames: Sequence[Any], case: NameCase) -> list[SelectItem]:
     for rename in renames:
-        old, new = fold(rename.col_name), rename.new_col_name
-        items = [SelectItem(i.tree, new) if fold(i.name or "") == old else i for i in items]
+        old, new = rename.col_name, rename.new_col_name
+        items = [SelectItem(i.tree, new) if case.is_same(i.name, old) else i for i in items]
     return items
 
 
@@ -53,12 +53,12 @@ def _with_columns(
     same: Sequence[SelectItem], aliases: Sequence[Any], reader: ProtoExpressionReader
 ) -> list[SelectItem]:
     """Read columns in the place of those of the same name, and others behind them."""
-    items, fold = list(same), reader.columns.fold
+    items, case = list(same), reader.columns.case
     for alias in aliases:
         check_fields(alias, "withColumns", "expr", "name")
         (name,) = alias.name
         new = SelectItem(reader.tree(alias.expr), str(name))
-        places = [n for n, item in enumerate(same) if fold(item.name or "") == fold(new.name or "")]
+        places = [n for n, item in enumerate(same) if case.is_same(item.name, name)]
         for place in places:
             items[place] = new
         items += [] if places else [new]

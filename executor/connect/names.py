@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dovetail.executor.session.name_case import Fold
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 
 _PART = re.compile(r"`((?:[^`]|``)*)`(?:\.|$)|([^.`]+)(?:\.|$)")
@@ -31,10 +31,10 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Attributes:
-    """The columns that an operator returns, in their order; ``fold``: names that are equal after it are one name."""
+    """The columns that an operator returns, in their order."""
 
     all: tuple[Attribute, ...]
-    fold: Fold
+    case: NameCase
 
     def of(self, attributes: Iterable[Attribute]) -> Attributes:
         """The same for other columns."""
@@ -70,7 +70,7 @@ class Attributes:
 
     def named(self, name: str) -> list[Attribute]:
         """The columns of a name without dots."""
-        return [a for a in self.all if self.fold(a.name) == self.fold(name)]
+        return [a for a in self.all if self.case.is_same(a.name, name)]
 
     def star(self, qualifier: tuple[str, ...], plan_id: int | None) -> list[Attribute]:
         """The columns of ``*``, ``alias.*`` or of ``*`` of an operator.  Raises ``Refused`` if there are none."""
@@ -83,8 +83,7 @@ class Attributes:
         return plan_id is None or plan_id in a.plans
 
     def _is_behind(self, a: Attribute, qualifier: tuple[str, ...]) -> bool:
-        last = a.qualifier[len(a.qualifier) - len(qualifier) :] if len(qualifier) <= len(a.qualifier) else ()
-        return not qualifier or tuple(map(self.fold, last)) == tuple(map(self.fold, qualifier))
+        return not qualifier or self.case.folded(a.qualifier)[-len(qualifier) :] == self.case.folded(qualifier)
 
     def _behind_alias(self, parts: tuple[str, ...], plan_id: int | None) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
         for length in range(1, len(parts)):

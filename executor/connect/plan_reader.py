@@ -21,7 +21,7 @@ from dovetail.executor.connect.tables import WrittenOperators
 from dovetail.executor.connect.windows import read_order
 from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, scalar
 from dovetail.executor.frame_sql.shape import PlanShape
-from dovetail.executor.session.name_case import Fold
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.conditions.compared import flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.logical import JoinKind
@@ -52,10 +52,10 @@ class ConnectPlanReader:
     """Reads the plan of a DataFrame; ``columns``: the names of its columns."""
 
     def __init__(
-        self, session: SparkSession, shape: PlanShape[RelationNode], columns: Sequence[str], fold: Fold
+        self, session: SparkSession, shape: PlanShape[RelationNode], columns: Sequence[str], case: NameCase
     ) -> None:
-        self.session, self.shape, self.columns, self.fold = session, shape, columns, fold
-        self.blocks = QueryBlocks(fold)
+        self.session, self.shape, self.columns, self.case = session, shape, columns, case
+        self.blocks = QueryBlocks(case)
         self._ids = count(1)
         self._names: dict[bytes, list[str]] = {}  # those that the server has, by the identity of their operator
 
@@ -97,7 +97,7 @@ class ConnectPlanReader:
                 plans[part.plan_id] = min(depth, plans.get(part.plan_id, depth))
         columns = [Attribute(next(self._ids), name, qualifier, plans) for name in self._names[node.identity]]
         block = self.blocks.scan(node, _named(columns), alias or (qualifier[-1] if qualifier else ""))
-        return replace(block, alias=alias), Attributes(tuple(columns), self.fold)
+        return replace(block, alias=alias), Attributes(tuple(columns), self.case)
 
     def _read_operator(self, node: RelationNode, alias: str) -> Read:
         operator, blocks = node.operator, self.blocks

@@ -28,7 +28,7 @@ from dovetail.executor.connect.plan_reader import ConnectPlanReader
 from dovetail.executor.frame_sql.query_blocks import QueryBlocks
 from dovetail.executor.frame_sql.shape import PlanShape, cached_rows
 from dovetail.executor.frame_sql.written_frame import WrittenFrame
-from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.named_frames import NamedFrames, run_over_frames
 from dovetail.executor.session.schemas import fields_of
 from dovetail.executor.session.settings import all_settings
@@ -54,7 +54,7 @@ def write_connect_frame(session: SparkSession, frame: DataFrame) -> WrittenFrame
         plan = _checked_plan(session, frame)
         has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]
         shape = PlanShape(plan, cached_rows(session, has_cached=has_cached))
-        reader = ConnectPlanReader(session, shape, frame.columns, fold_of(all_settings(session)))
+        reader = ConnectPlanReader(session, shape, frame.columns, name_case(all_settings(session)))
         text = reader.blocks.write(reader.read(), frame.columns)
     except PySparkException as error:
         raise Refused(f"the DataFrame is not written as SQL: {_first_line(error)}") from error

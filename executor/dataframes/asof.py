@@ -12,7 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
-from dovetail.executor.session.name_case import Fold
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import QueryError
 from dovetail.planner.expr import quote as quoted
 from dovetail.planner.types.schema import SqlType, sql_type
@@ -71,36 +71,33 @@ def equal_columns(
     return tuple(zip(left, right, strict=True))
 
 
-def asof_statement(left: StructType, right: StructType, join: AsofJoin, fold: Fold) -> str:
+def asof_statement(left: StructType, right: StructType, join: AsofJoin, case: NameCase) -> str:
     """Write the statement.  Raises ``QueryError`` for columns and arguments that do not fit each other."""
-    return _Statement(_Columns("left", left, fold), _Columns("right", right, fold), join).text()
+    return _Statement(_Columns("left", left, case), _Columns("right", right, case), join).text()
 
 
 class _Columns:
     """The columns of a DataFrame by name, as the session compares names."""
 
-    def __init__(self, side: str, schema: StructType, fold: Fold):
-        self.side, self.names, self.fold = side, schema.names, fold
-        self.types = {self.fold(field.name): sql_type(field.dataType.simpleString()) for field in schema.fields}
+    def __init__(self, side: str, schema: StructType, case: NameCase):
+        self.side, self.names, self.case = side, schema.names, case
+        self.types = {case.fold(field.name): sql_type(field.dataType.simpleString()) for field in schema.fields}
         if len(self.types) < len(schema.names):
             raise QueryError(f"two columns of the {side} DataFrame have one name; rename one of them")
 
-    def name(self, name: str) -> str:
-        """A name, if it is one of a column."""
-        if self.fold(name) not in self.types:
-            raise QueryError(f"the {self.side} DataFrame has no column {name}; it has {', '.join(self.names)}")
-        return self.fold(name)
-
     def type_of(self, name: str) -> SqlType:
-        return self.types[self.name(name)]
+        """The type of a column.  Raises ``QueryError`` if there is none of this name."""
+        if (found := self.types.get(self.case.fold(name))) is None:
+            raise QueryError(f"the {self.side} DataFrame has no column {name}; it has {', '.join(self.names)}")
+        return found
 
 
 class _Statement:
     def __init__(self, left: _Columns, right: _Columns, join: AsofJoin):
         self.left, self.right, self.join = left, right, join
         for one, other in join.by:
-            left.name(one)
-            right.name(other)
+            left.type_of(one)
+            right.type_of(other)
         self.types = left.type_of(join.left_on), right.type_of(join.right_on)
         self.time = f"l.{quote(join.left_on)}"
 
@@ -119,18 +116,16 @@ class _Statement:
 
     def items(self, directions: Sequence[str]) -> Iterator[str]:
         """The columns of the left side, and those of the right side that are not equal to one of them anyway."""
-        taken = {self.left.fold(name) for name in self.left.names}
+        join, case, taken = self.join, self.right.case, set(self.left.types)
         yield from (f"l.{quote(name)}" for name in self.left.names)
-        fold, join = self.right.fold, self.join
-        pairs = [*join.by, (join.left_on, join.right_on)]
-        merged = {fold(other) for one, other in pairs if fold(one) == fold(other)}
-        for name in self.right.names:
-            if fold(name) in merged:
+        merged = [other for one, other in (*join.by, (join.left_on, join.right_on)) if case.is_same(one, other)]
+        for name, key in zip(self.right.names, self.right.types, strict=True):
+            if case.is_among(name, merged):
                 continue
-            alias = name + join.suffix if fold(name) in taken else name
-            if fold(alias) in taken:
+            alias = name + join.suffix if key in taken else name
+            if (key := case.fold(alias)) in taken:
                 raise QueryError(f"two columns would be called {alias}; pass another suffix")
-            taken.add(fold(alias))
+            taken.add(key)
             yield f"{self.value(name, directions)} AS {quote(alias)}"
 
     def value(self, name: str, directions: Sequence[str]) -> str:
@@ -166,7 +161,7 @@ class _Statement:
     def bound_name(self, way: str) -> str:
         """A name that no column of the left side has."""
         name = f"bound_{way}"
-        while self.left.fold(name) in self.left.types:
+        while self.left.case.is_among(name, self.left.types):
             name += "_"
         return name
 

@@ -22,7 +22,7 @@ from dovetail.executor.dataframes.tables_read_again import TablesReadAgain
 from dovetail.executor.dataframes.window_expressions import read_order
 from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, Trees, scalar
 from dovetail.executor.frame_sql.shape import PlanShape, below_aliases, cached_rows
-from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.settings import all_settings
 from dovetail.planner.errors import Refused
 from dovetail.planner.logical import JoinKind
@@ -51,7 +51,7 @@ class PlanReader:
 
     def __init__(self, frame: DataFrame, *, coerced: bool, groups: bool = True) -> None:
         session = frame.sparkSession
-        self.blocks = QueryBlocks(fold_of(all_settings(session)))
+        self.blocks = QueryBlocks(name_case(all_settings(session)))
         jvm: Any = session._jvm
         self.registry = function_registry(jvm)
         self.jvm_zone = str(jvm.java.util.TimeZone.getDefault().getID())

@@ -16,7 +16,7 @@ from uuid import uuid4
 from sqlglot import exp
 
 from dovetail.executor.frame_sql.shape import PlanOperator
-from dovetail.executor.session.name_case import Fold
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql
 from dovetail.planner.logical import (
@@ -132,8 +132,8 @@ class Carried:
 class QueryBlocks:
     """Makes the query blocks of one statement; ``carried``: its relations."""
 
-    def __init__(self, fold: Fold) -> None:
-        self.fold = fold
+    def __init__(self, case: NameCase) -> None:
+        self.case = case
         self.carried: list[Carried] = []
         self._aliases: set[str] = set()
 
@@ -255,7 +255,7 @@ class QueryBlocks:
     def _written(self, block: Block, item: Item, name: str) -> Scalar:
         """Write an item; a column is spelled as it is called here, since Spark takes its name from there."""
         tree = item.tree
-        if isinstance(tree, exp.Column) and item.id in block.columns and self.fold(tree.name) == self.fold(name):
+        if isinstance(tree, exp.Column) and item.id in block.columns and self.case.is_same(tree.name, name):
             return scalar(_column(tree.table, name))
         return Scalar(f"{sql(tree)} AS {quote(name)}")
 

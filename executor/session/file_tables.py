@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.tables import Table, wrong_columns
 from dovetail.planner.expr import quote
@@ -19,9 +19,8 @@ def as_columns_of(table: Table, frame: DataFrame) -> DataFrame:
 
     Raises ``OptionError`` for a table that has other columns or types.
     """
-    fold = fold_of(all_settings(frame.sparkSession))
-    columns = {fold(f.name): f for f in frame.schema}
-    wanted = {fold(f.name): f for f in table.columns}
+    names = name_case(all_settings(frame.sparkSession))
+    columns, wanted = ({names.fold(f.name): f for f in side} for side in (frame.schema, table.columns))
     types = [[f.dataType.simpleString().lower() for _, f in sorted(side.items())] for side in (columns, wanted)]
     if columns.keys() != wanted.keys() or len(columns) < len(frame.columns) or types[0] != types[1]:
         raise wrong_columns(table.name, table.columns, frame.schema)

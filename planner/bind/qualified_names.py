@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from sqlglot import exp
 
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, column_ref, quote
 from dovetail.planner.expr.references import column_refs
@@ -26,25 +27,23 @@ from dovetail.planner.logical import (
 )
 from dovetail.planner.sql.to_sql import to_sql
 
-Fold = Callable[[str], str]
 
-
-def check_can_qualify(project: Project, above: tuple[Scalar, ...], names: frozenset[str], fold: Fold) -> None:
+def check_can_qualify(project: Project, above: tuple[Scalar, ...], names: frozenset[str], case: NameCase) -> None:
     """Raise ``Unsupported`` where the names of a block cannot be qualified without a change of what they mean.
 
     ``above``: ORDER BY and the like, whose names are those of the select list first.
     """
-    outputs = {_output(item, fold) for item in project.items}
+    outputs = {_output(item, case) for item in project.items}
     for scalar in above:
-        if missing := _alone(scalar, names, fold) - (outputs if "*" not in outputs else names):
+        if missing := _alone(scalar, names, case) - (outputs if "*" not in outputs else names):
             _refuse(scalar, missing)
     for clause in clauses_of(project)[0]:
         for conjunct in clause.condition if isinstance(clause, Filter) and clause.clause != "WHERE" else ():
-            if found := _alone(conjunct, names, fold) & outputs:
+            if found := _alone(conjunct, names, case) & outputs:
                 _refuse(conjunct, found)
 
 
-def qualify_names(project: Project, owners: Mapping[str, str], relations: Collection[str], fold: Fold) -> Project:
+def qualify_names(project: Project, owners: Mapping[str, str], relations: Collection[str], case: NameCase) -> Project:
     """A block with the columns that ``owners`` names, as that names them; ``relations`` are names of relations.
 
     Raises ``Unsupported`` where a column cannot be found in the text.
@@ -53,16 +52,16 @@ def qualify_names(project: Project, owners: Mapping[str, str], relations: Collec
 
     def named(column: exp.Expression) -> str | None:
         parts = column_ref(column).parts
-        first = fold(parts[0])
+        first = case.fold(parts[0])
         if first not in names or (len(parts) > 1 and first in relations):
             return None
         return ".".join([owners[first], *map(quote, parts[1:])])
 
     def change(scalar: Scalar) -> Scalar:
-        found = _alone(scalar, names, fold)
+        found = _alone(scalar, names, case)
         if scalar.text == "*" or not found:
             return scalar
-        if scalar.known is None or any(_alone(Scalar(to_sql(plan)), names, fold) for plan in scalar.plans):
+        if scalar.known is None or any(_alone(Scalar(to_sql(plan)), names, case) for plan in scalar.plans):
             _refuse(scalar, found)
         try:
             return substitute_columns(scalar, named)
@@ -84,15 +83,15 @@ def qualify_names(project: Project, owners: Mapping[str, str], relations: Collec
     return replace(project, items=tuple(map(change, project.items)), child=visit(project.child))
 
 
-def _output(item: Scalar, fold: Fold) -> str:
+def _output(item: Scalar, case: NameCase) -> str:
     """The name of the column that an item returns; nothing where it has none of its own."""
     tree = item.known
-    return "*" if tree is not None and tree.is_star else fold(tree.alias_or_name) if tree is not None else ""
+    return "*" if tree is not None and tree.is_star else case.fold(tree.alias_or_name) if tree is not None else ""
 
 
-def _alone(scalar: Scalar, names: frozenset[str], fold: Fold) -> frozenset[str]:
+def _alone(scalar: Scalar, names: frozenset[str], case: NameCase) -> frozenset[str]:
     """The names among these that begin a reference."""
-    return names & {fold(ref.parts[0]) for ref in column_refs(scalar.render(to_sql))}
+    return names & set(case.folded(ref.parts[0] for ref in column_refs(scalar.render(to_sql))))
 
 
 def _refuse(scalar: Scalar, names: frozenset[str]) -> NoReturn:

@@ -235,7 +235,7 @@ class _File:
 
     def column(self, name: str, columns: tuple[Column, ...], at: At) -> int:
         for index, column in enumerate(columns):
-            if self.settings.fold(column.name) == self.settings.fold(name):
+            if self.settings.is_same(column.name, name):
                 return index
         possible = one_of((c.name for c in columns), name)
         raise self.document.error(at, f"there is no column {shown(name)}; {possible}")

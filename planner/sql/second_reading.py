@@ -147,7 +147,7 @@ class _Comparison:
         scope: dict[str, str] = {}
         self.scopes.append(scope)
         for own, other in zip(ours.definitions, found, strict=True):
-            self.same("a name in WITH", self.settings.fold(own.name), self.settings.fold(other.alias))
+            self.same("a name in WITH", *self.settings.folded((own.name, other.alias)))
             self.same(f"the columns of {own.name}", len(own.renames), len(other.alias_column_names))
             self.query(own.query, other.this)
             scope[self.settings.fold(own.name)] = own.key
@@ -242,7 +242,7 @@ class _Comparison:
             if not views:
                 raise Differs("LATERAL VIEW has another position")
             view = views.pop()
-            self.same("the name of a LATERAL VIEW", self.settings.fold(ours.alias), self.settings.fold(view.alias))
+            self.same("the name of a LATERAL VIEW", *self.settings.folded((ours.alias, view.alias)))
             self.same("the columns of a LATERAL VIEW", len(ours.columns), len(view.alias_column_names))
             self.subqueries(ours.text.plans, [view])
             ours = ours.child
@@ -333,7 +333,7 @@ class _Comparison:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), "")
 
     def name(self, ours: str, theirs: str) -> None:
-        self.same("the name of a relation", self.settings.fold(ours), self.settings.fold(theirs))
+        self.same("the name of a relation", *self.settings.folded((ours, theirs)))
 
     def group_by(self, ours: Aggregate, theirs: exp.Group | None) -> None:
         """GROUP BY: its grouping expressions; where it is more than these, that it is more, and its subqueries."""

@@ -96,10 +96,10 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     plain = (item for item in block.project.items if item.known is None or not is_star(item.known))
     for scalar in (*plain, *above, *block.in_clauses, *block.conjuncts):
         _check_no_star(scalar)
-    check_can_qualify(block.project, above, frozenset(owners), names.fold)
+    check_can_qualify(block.project, above, frozenset(owners), names)
     items = expand_items(block.project.items, block.tree, names)
     on = block.over(where(tree, block.condition), items=items, names=block.project.output)
-    return qualify_names(on, owners, relations, names.fold)
+    return qualify_names(on, owners, relations, names)
 
 
 def _has_fields(type_: SqlType | None) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import one_of
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.hints.blocks import Hint, names_of, width_of
@@ -51,8 +52,8 @@ def hintable_names(node: Node) -> Iterator[Name]:
 
 def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
     """Whether ``wanted`` names the relation, in any case; with a context, as Spark compares names."""
-    fold = ctx.names.fold if ctx else str.lower
-    return tuple(map(fold, relation))[-len(wanted) :] == tuple(map(fold, wanted))
+    case = ctx.names if ctx else NameCase(False)
+    return case.folded(relation)[-len(wanted) :] == case.folded(wanted)
 
 
 def no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:

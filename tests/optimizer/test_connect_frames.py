@@ -15,6 +15,7 @@ from dovetail.executor.connect.plan import RelationNode
 from dovetail.executor.connect.statement import _numbered
 from dovetail.executor.connect.tables import WrittenOperators
 from dovetail.executor.frame_sql.shape import PlanShape
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from effort import SEED, examples
 
@@ -53,7 +54,7 @@ def test_names_that_spark_does_not_read(name: str) -> None:
 
 def test_the_column_of_a_name() -> None:
     left, right = (Attribute(n, "id", (alias,), {plan: 1, 9: n}) for n, alias, plan in ((1, "l", 3), (2, "r", 4)))
-    columns = Attributes((left, right, Attribute(5, "r")), str.lower)
+    columns = Attributes((left, right, Attribute(5, "r")), NameCase(False))
     assert columns.find("L.ID", None) == (left, ())
     assert columns.find("id", 4) == (right, ())
     assert columns.find("id.f", 9) == (left, ("f",)), "the nearest"
@@ -63,7 +64,7 @@ def test_the_column_of_a_name() -> None:
         with pytest.raises(Refused):
             columns.find(name, plan)
     with pytest.raises(Refused):
-        Attributes(columns.all, str).find("ID", 4)
+        Attributes(columns.all, NameCase(True)).find("ID", 4)
 
 
 def test_numbers_of_columns_in_the_text_of_a_plan() -> None:
