@@ -42,7 +42,7 @@ COUNTS = {
 }
 _ONLY_IN = {"`getattr` in planner and rules": ("planner", "rules")}
 _RESOLVES = re.compile(r"\bfold\b|\.resolve\(|\.column\(|\.sources\(|scope_of\(|\.scope\(|\.bind\(")
-_ABOUT_NAMES = re.compile(r"UnknownName|NoSuchColumn|\bnamed?\b|\bnames\b|\balias|not known|ambiguous")
+_ABOUT_NAMES = re.compile(r"\bnamed?\b|\bnames\b|\balias|ambiguous|columns .*\bnot known")
 _SCOPES = re.compile(r"(Scope|Resolver|Mapping|^Pair|^_?Names)$")
 _BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.Assert)
 
@@ -59,8 +59,15 @@ def _parameters(function: ast.AST) -> int:
 
 
 def _is_refusal_about_names(node: ast.AST) -> bool:
-    declines = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "decline"
-    return (declines or isinstance(node, ast.Raise)) and _ABOUT_NAMES.search(ast.unparse(node)) is not None
+    """Whether the text of a refusal is about names; those of attributes in it are no text."""
+    call = node.exc if isinstance(node, ast.Raise) else node
+    if not isinstance(call, ast.Call):
+        return False
+    refuses = isinstance(node, ast.Raise) and re.search(_REFUSALS, ast.unparse(call.func))
+    if not refuses and not (isinstance(call.func, ast.Attribute) and call.func.attr == "decline"):
+        return False
+    text = " ".join(n.value for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return _ABOUT_NAMES.search(text) is not None or ast.unparse(call.func) in ("UnknownName", "NoSuchColumn")
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -19,7 +19,7 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import sql
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import UnsafeSpeculation, can_raise
-from dovetail.planner.types.typed import infer_type
+from dovetail.planner.types.typed import infer_type, known_type
 
 Comparison = tuple[exp.Expression, exp.Expression, bool]
 _MOST = 2**63 - 1
@@ -93,10 +93,7 @@ def _as_written(low: Comparison, high: Comparison, scope: ConditionScope) -> End
 
 def _type(tree: exp.Expression, scope: ConditionScope) -> SqlType:
     """The type of an end of a band.  Raises ``Refused`` where it is not known."""
-    found = infer_type(tree, scope.type_of)
-    if found is None:
-        raise Refused(f"the type of {sql(tree)} is not known")
-    return found
+    return known_type(infer_type(tree, scope.type_of), sql(tree))
 
 
 def _common(types: list[SqlType]) -> SqlType | None:

@@ -6,7 +6,8 @@ with the reason; Spark itself resolves the query, so there is no need to guess.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -16,7 +17,7 @@ from sqlglot import exp
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.catalog.name_case import NameCase
-from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
+from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName, Unsupported
 from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, quote, sql
 from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
 from dovetail.planner.expr.tokens import tokenize
@@ -91,8 +92,17 @@ class Source:
         return not qualifier or self.folded_names[-len(qualifier) :] == qualifier
 
     def reference(self, column: str) -> str:
-        """SQL for a column by the name of the relation, which has one."""
+        """SQL for a column by the name of the relation.  Raises ``Refused`` where it has none."""
+        if not self.names:
+            raise Refused(f"{column} is of a relation without a name; give it an alias")
         return f"{quote(self.names[-1])}.{quote(column)}"
+
+
+def check_distinct_names(sources: Iterable[Source], place: Place | None = None) -> None:
+    """Raise ``Refused`` where two relations have one name; one without a name has none in common."""
+    names = Counter(source.folded_name for source in sources if source.names)
+    if twice := next((name for name, times in names.items() if times > 1), None):
+        raise Refused(f"two relations have the name {twice}; give one of them an alias", place)
 
 
 class Resolver(NameCase):

@@ -6,6 +6,7 @@ import re
 
 from dovetail.planner.errors import Refused
 from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.typed import known_type
 
 _HASHED = frozenset(
     "tinyint smallint int bigint decimal float double boolean date timestamp timestamp_ntz string binary interval "
@@ -24,9 +25,7 @@ def _hashed(type_: SqlType | None) -> SqlType:
 
     Raises ``Refused`` for a type whose equal values may have different hashes.
     """
-    if type_ is None:
-        raise Refused("the type of an operand is not known")
-    known = without_names(without_length(type_))
+    known = without_names(without_length(known_type(type_, "an operand")))
     if known.name not in _HASHED or _NOT_HASHED.search(known.text):
         raise Refused(f"equal values of {known} may have different hashes")
     return known

@@ -36,7 +36,7 @@ from dovetail.planner.keys.elements import call_of, counted, on_sides
 from dovetail.planner.keys.key_set import ELEMENT, KeySet, Leveled, Sides
 from dovetail.planner.keys.operands import key_value
 from dovetail.planner.keys.substrings import PATTERN_TIME, Substrings
-from dovetail.planner.types.typed import infer_type
+from dovetail.planner.types.typed import infer_type, known_type
 
 _MOST_LENGTHS = 12
 _MOST_EMPTY = 0.5  # of the prefixes: each meets all rows of the other side
@@ -119,10 +119,8 @@ def read_prefix(tree: exp.Expression, scope: ConditionScope) -> Prefixes | Subst
         return None
     if cut is not None and scope.side(cut) != "both":
         return None  # an equality
-    types = [infer_type(operand, scope.type_of) for operand in (text, prefix)]
-    if None in types:
-        raise Refused("the type of an operand is not known")
-    names = {without_length(type_).text for type_ in types if type_}
+    types = [known_type(infer_type(operand, scope.type_of), "an operand") for operand in (text, prefix)]
+    names = {without_length(type_).text for type_ in types}
     is_pattern = isinstance(without_parentheses(tree), exp.Like | exp.ILike)
     if names != {"string"} and (names != {"binary"} or is_pattern):
         raise Refused(f"only texts without a collation have prefixes as keys, and these are {types[0]} and {types[1]}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import sql
 from dovetail.planner.types.schema import INTEGRAL, SqlType, sql_type
 
@@ -36,6 +37,13 @@ _OF_TEXT = frozenset(
 _TIMESTAMP = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)  # as a function names it, and as a type
 _LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
+
+
+def known_type(found: SqlType | None, of: str, place: Place | None = None) -> SqlType:
+    """The type that was found of something.  Raises ``Refused`` where there is none."""
+    if found is None:
+        raise Refused(f"the type of {of} is not known", place)
+    return found
 
 
 def infer_type(

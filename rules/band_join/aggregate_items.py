@@ -13,6 +13,7 @@ from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.logical import BandJoin, Sort
 from dovetail.planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.typed import known_type
 from dovetail.rules.context import Context
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock
@@ -117,11 +118,10 @@ class ItemReader:
             raise Refused(f"{sql(tree)} is an expression; compute it in a subquery in FROM, and name that column")
         found = self.scope.column(tree)
         ref, column = found.ref, found.column
-        if column.type is None:
-            raise Refused(f"the type of {ref.text} is not known")
+        type_ = known_type(column.type, ref.text)
         side: Side = "right" if self.scope.item(found) else "left"
         key = found.relation, ".".join((found.name, *column.field))
-        return _Used(found.relation, side, ref.parts[-1], ref.text, column.type, key)
+        return _Used(found.relation, side, ref.parts[-1], ref.text, type_, key)
 
     def read(self, parts: AggregateParts) -> AggregateParts:
         """Read the output of the block into ``parts``."""

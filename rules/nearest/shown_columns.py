@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from dovetail.planner.bind.names import Source
+from dovetail.planner.bind.names import Source, check_distinct_names
 from dovetail.planner.bind.scope import Scope
 from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Refused
@@ -30,8 +30,7 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     sources = (*sides[0], *sides[1])
     for source in sources:
         _check(source)
-    if len({source.folded_name for source in sources}) < len(sources):
-        raise Refused("two relations have one name")
+    check_distinct_names(sources)
     merging = (node for node in join.walk() if isinstance(node, Join) and (node.using or node.natural))
     if (merges := next(merging, None)) is not None:
         raise Refused(f"{merges.keyword} merges columns by USING or NATURAL; write ON", merges.place)

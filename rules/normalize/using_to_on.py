@@ -136,7 +136,4 @@ def _on(tree: Logical, names: Resolver) -> Logical:
 
 
 def _reference(scope: FromColumns, column: ShownColumn) -> str:
-    relation = scope.sources[column.source]
-    if not relation.names:
-        raise Refused("a relation without a name has columns that USING or NATURAL merges; give it an alias")
-    return relation.reference(column.name)
+    return scope.sources[column.source].reference(column.name)

@@ -10,7 +10,7 @@ from dovetail.planner.expr import Scalar, is_star, sql
 from dovetail.planner.expr.subqueries import SubqueryTest
 from dovetail.planner.keys.comparable import without_names
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
-from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.typed import known_type
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import (
     check_deterministic,
@@ -75,12 +75,7 @@ def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
 
 def _check_types(x: Scalar, y: Scalar, scope: Scope, both: Join, ctx: Context) -> None:
     """Raise ``Refused`` unless ``=`` compares two values just as IN does: no cast, and no padding of CHAR."""
-    found: list[SqlType] = []
-    for one in (x, y):
-        type_ = scope.bind(one).type or ctx.spark_type(one.text, both)
-        if type_ is None:
-            raise Refused(f"the type of {one.shown} is not known")
-        found.append(type_)
+    found = [known_type(scope.bind(e).type or ctx.spark_type(e.text, both), e.shown) for e in (x, y)]
     if "char" in (found[0].name, found[1].name):
         raise Refused("IN compares CHAR columns differently than a join does")
     same = without_names(found[0]) == without_names(found[1])

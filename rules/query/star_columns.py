@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from sqlglot import exp
 
 from dovetail.planner.bind.from_columns import FromColumns, ShownColumn, from_columns
-from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.names import Resolver, check_distinct_names
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, sql
 from dovetail.planner.logical import Logical
@@ -33,9 +31,7 @@ def _expand(item: Scalar, scope: FromColumns, names: Resolver) -> tuple[Scalar, 
         if not relation.names:
             raise Refused(f"{item.shown} shows a column of a relation without a name; give it an alias", item.place)
         found.append(Scalar(relation.reference(column.name), (), item.place))
-    taken = Counter(source.folded_name for source in scope.sources if source.names)
-    if any(count > 1 for count in taken.values()):
-        raise Refused(f"two relations of {item.shown} have one name; give one of them an alias", item.place)
+    check_distinct_names(scope.sources, item.place)
     return tuple(found)
 
 

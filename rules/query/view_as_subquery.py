@@ -17,6 +17,7 @@ from dovetail.planner.sql.from_sql import from_sql
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up
 from dovetail.planner.types.schema import Column
+from dovetail.planner.types.typed import known_type
 from dovetail.rules.context import Context
 from dovetail.rules.query.catalog_views import is_temporary, qualify_table
 from dovetail.rules.query.decorrelation import is_text
@@ -107,9 +108,7 @@ def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
     if not declared or not found or tuple(c.name for c in found) != view.columns or len(declared) != len(found):
         raise Refused("its query no longer returns the columns that it had when it was made")
     for shown, made in zip(declared, found, strict=True):
-        if made.type is None:
-            raise Refused(f"the type of its column {made.name} is not known")
-        if made.type != shown.type:
+        if known_type(made.type, f"its column {made.name}") != shown.type:
             raise Refused(f"its column {shown.name} would be cast")
     renames = scan.renames or _renames(declared, found)
     return Derived(query, alias, renames, scan.suffix if scan.renames else alias_clause(alias, renames))

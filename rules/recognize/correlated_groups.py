@@ -284,7 +284,4 @@ class _Groups:
         return Project(where(source, known), tuple(items), quantifier="DISTINCT")
 
     def _reference(self, column: BoundColumn) -> str:
-        names = self.scope.sources[column.relation].names
-        if not names:
-            raise Refused(f"{column.ref.text} is of a relation without a name; give it an alias")
-        return f"{quote(names[-1])}.{quote(column.column.name)}"
+        return self.scope.sources[column.relation].reference(column.column.name)

@@ -120,5 +120,5 @@ def expand_items(items: Iterable[Scalar], scope: Scope, hidden: Sequence[str | N
             continue
         for number, column in scope.names.expand_star(tree, scope.sources):
             if not scope.names.is_same(hidden[number], column.name):
-                found.append(Scalar(f"{quote(scope.sources[number].names[0])}.{quote(column.name)}"))
+                found.append(Scalar(scope.sources[number].reference(column.name)))
     return tuple(found)

@@ -10,6 +10,7 @@ from math import floor
 from sqlglot import exp
 
 from dovetail.planner.band.linear import Leaf
+from dovetail.planner.bind.names import check_distinct_names
 from dovetail.planner.errors import Refused, UnknownName
 from dovetail.planner.expr import Scalar, columns_in, quote, sql
 from dovetail.planner.logical import Join, Logical, Scan
@@ -30,7 +31,7 @@ from dovetail.rules.stream.expiry import Expiries, Expiry, latest, position_of
 from dovetail.rules.stream.left_blocks import SidesOfLeft, routed_left
 from dovetail.rules.stream.left_joins import check_without_match, compared, key_refusal, keys_of
 from dovetail.rules.stream.relations import Relation, inputs_of
-from dovetail.rules.stream.stream_blocks import Shape, alias_of
+from dovetail.rules.stream.stream_blocks import Shape
 
 
 class Reader:
@@ -103,10 +104,7 @@ class Reader:
 
     def _routed(self) -> Routed:
         """Plan the paths of a delta join.  Raises ``Refused``, ``Unsupported``."""
-        names = self.ctx.names
-        aliases = [alias_of(relation) for relation in self.shape.relations]
-        if twice := next((a for n, a in enumerate(aliases) if names.is_among(a, aliases[:n])), None):
-            raise Refused(f"two relations have the name {twice}; give one of them an alias")
+        check_distinct_names(self.scope.sources)
         meanings = Meanings(self._named, self._over_base, self.scope.type_of)
         hinted = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.stored_row_counts) == max(self.inputs) + 1

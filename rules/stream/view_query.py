@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dovetail.planner.bind.names import check_distinct_names
 from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, has_star, quote, sql
@@ -181,11 +182,10 @@ class _Columns:
         sources = scope.sources
         self.change = changes[0].change if changes else ""
         self.needed: set[tuple[int, str]] = set()
-        self.aliases = [s.folded_names[0] for s in sources if s.names]
+        self.aliases = [source.folded_name for source in sources if source.names]
         if len(self.aliases) < len(sources):
             raise Refused("one of its relations has no name that Dovetail can read, as a PIVOT has none")
-        if len(set(self.aliases)) < len(sources):
-            raise Refused("two of its relations have one name; give each its own alias")
+        check_distinct_names(sources)
         if unknown := next((s for s in sources if s.columns is None), None):
             raise Refused(f"the columns of {unknown.names[0]} are not known")
         self.every = [(n, column.name) for n, source in enumerate(sources) for column in source.columns or ()]
@@ -195,7 +195,7 @@ class _Columns:
     @property
     def needed_columns(self) -> list[tuple[str, str]]:
         """The needed columns, each with the name of its relation, quoted, in the order of the relations."""
-        return [(quote(self.sources[n].names[0]), name) for n, name in self.stored]
+        return [(quote(self.sources[n].names[-1]), name) for n, name in self.stored]
 
     @property
     def items(self) -> tuple[Scalar, ...]:

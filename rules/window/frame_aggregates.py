@@ -16,6 +16,7 @@ from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.aggregate_calls import Call
 from dovetail.planner.logical import Derived, Filter, Logical, Project, Windows
 from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.typed import known_type
 from dovetail.rules.window.self_band import Pair, SelfBand
 
 _MOST_DIGITS = 28  # of a decimal that is added up: Spark's sum has ten more
@@ -48,9 +49,7 @@ class FrameAggregates:
 
     def type_of(self, argument: str) -> SqlType:
         """The type of such an argument.  Raises ``Refused`` where it is not known."""
-        if (type_ := self.pair.type_of(argument)) is None:
-            raise Refused(f"the type of {argument} is not known")
-        return type_
+        return known_type(self.pair.type_of(argument), argument)
 
     def count(self, argument: str = "") -> str:
         """How many rows belong, or how many with a value; NULL where none can."""

@@ -22,6 +22,7 @@ from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr import canonical as canonical_text
 from dovetail.planner.logical import Logical
 from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.typed import known_type
 from dovetail.rules.analysis.same_source import RelationLineage, rewrite_over_output
 from dovetail.rules.analysis.speculation import check_speculation
 from dovetail.rules.context import Context
@@ -216,9 +217,7 @@ class Pair:
         if len(columns) != 1:
             raise Refused(f"{ranges[0].shown} compares more than one column of the source", ranges[0].place)
         column = next(iter(columns))
-        type_ = self.type_of(column)
-        if type_ is None:
-            raise Refused(f"the type of {column} is not known", ranges[0].place)
+        type_ = known_type(self.type_of(column), column, ranges[0].place)
         engine = self.ctx.catalog.settings.engine
         if type_.name == "date" and not engine.frames_of_dates:
             raise Refused(f"{column} is a DATE, whose RANGE windows have other rows on {engine.name}", ranges[0].place)
