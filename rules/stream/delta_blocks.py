@@ -12,11 +12,12 @@ equality is added where a lookup needs one that follows from others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, quote, sql
 from dovetail.planner.hints.blocks import DELTA_ORDER, without
@@ -25,23 +26,11 @@ from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.bounds import equalities
 from dovetail.planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value
 from dovetail.planner.state.program import EpochProgram, Read, Step, Version
-from dovetail.planner.types.schema import SqlType
 from dovetail.rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from dovetail.rules.analysis.equivalence_classes import Equality
 from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.stream.relations import Relation
 from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of
-
-
-@dataclass(frozen=True)
-class Meanings:
-    """Resolves expressions of a query: the relations they name, their values over a stream, their types.
-
-    All of them raise ``Refused``.
-    """
-
-    named: Callable[[exp.Expression], frozenset[int]]
-    over_base: Callable[[str, int], str]
-    type_of: Callable[[exp.Expression], SqlType | None]
 
 
 @dataclass(frozen=True)
@@ -61,13 +50,13 @@ class JoinOrder:
     hinted: tuple[int, ...]
 
 
-def routed(shape: Shape, meanings: Meanings, order: JoinOrder) -> Routed:
-    """Plan the paths of a join.
+def routed(shape: Shape, relations: Sequence[Relation], scope: Scope, order: JoinOrder) -> Routed:
+    """Plan the paths of a join; ``scope`` has its relations.
 
     Raises ``Refused`` with the reason where it is none that can be.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
-    read = Conjuncts(shape.on, meanings)
+    read = Conjuncts(shape.on, relations, scope)
     graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), order.inputs)
     delta = delta_join(graph, sizes=order.sizes, order=order.hinted)
     statements = _Statements(shape, read, names)
@@ -77,29 +66,29 @@ def routed(shape: Shape, meanings: Meanings, order: JoinOrder) -> Routed:
 class Conjuncts:
     """The conjuncts of a join: the relations each names, and the equalities of two among them."""
 
-    def __init__(self, conjuncts: tuple[Scalar, ...], meanings: Meanings):
-        self.all, self.meanings = conjuncts, meanings
+    def __init__(self, conjuncts: tuple[Scalar, ...], relations: Sequence[Relation], scope: Scope):
+        self.all, self.relations, self.scope = conjuncts, relations, scope
         self.named: list[frozenset[int]] = []
         self.equalities: list[Equality] = []
         self.written: dict[Value, exp.Expression] = {}
         for conjunct in conjuncts:
             check_deterministic(conjunct)
-            self.named.append(meanings.named(conjunct.tree))
+            self.named.append(scope.bind(conjunct.tree).items)
             operands = equalities(conjunct, of_nulls=True)
             values = [self._value(operand) for operand in operands or ()]
             if operands and len(values) == 2 and values[0] and values[1] and values[0][0] != values[1][0]:
-                types = [meanings.type_of(operand) for operand in operands]
+                types = [scope.type_of(operand) for operand in operands]
                 plain = types[0] is not None and types[0] == types[1]
                 strict = equalities(conjunct) is not None
                 self.equalities.append(Equality(values[0], values[1], strict=strict, plain=plain))
 
     def _value(self, operand: exp.Expression) -> Value | None:
         """An operand over one relation as a value of it."""
-        named = self.meanings.named(operand)
+        named = self.scope.bind(operand).items
         if len(named) != 1:
             return None
         (number,) = named
-        text = self.meanings.over_base(sql(operand), number)
+        text = self.relations[number].over_base(sql(operand))
         tree = Scalar(text).tree
         value = number, quote(tree.name) if isinstance(tree, exp.Column) else text
         self.written.setdefault(value, operand)

@@ -6,7 +6,7 @@ a row of b, once that of a has passed b.ts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -15,11 +15,9 @@ from dovetail.planner.band.linear import Leaf
 from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.state.bounds import Bound
-from dovetail.planner.state.stream import Stream
 from dovetail.rules.analysis.same_source import base_value
+from dovetail.rules.stream.relations import Relation
 from dovetail.rules.stream.stream_blocks import Shape
-
-OverBase = Callable[[str, int], str]
 
 _TIMES = ("timestamp", "timestamp_ntz")
 _NEVER = -(2**63)
@@ -36,9 +34,9 @@ class Expiry:
     description: str = ""
 
 
-def position_of(bound: Bound, leaf: Leaf, side: int, over_base: OverBase) -> str:
+def position_of(bound: Bound, leaf: Leaf, relation: Relation) -> str:
     """Return the position of a leaf of a bound on its axis, over the columns of its stream."""
-    return over_base(bound.axis.position(leaf.text, leaf.type), side)
+    return relation.over_base(bound.axis.position(leaf.text, leaf.type))
 
 
 def latest(expires: Sequence[Expiry], prefix: str = "the later of ") -> Expiry:
@@ -56,20 +54,19 @@ def latest(expires: Sequence[Expiry], prefix: str = "the later of ") -> Expiry:
 class Expiries:
     """The expiries of the rows of a join, by side.
 
-    ``over_base`` rewrites an expression over one side over its stream.  ``side_conditions`` are the conjuncts of ON
-    that name one side alone, over its stream, by side.  The methods raise ``Refused``, ``Unsupported``.
+    ``side_conditions`` are the conjuncts of ON that name one side alone, over its stream, by side.  The methods raise
+    ``Refused``, ``Unsupported``.
     """
 
-    streams: tuple[Stream, ...]
+    relations: tuple[Relation, ...]
     bounds: tuple[Bound, ...]
     shape: Shape
-    over_base: OverBase
     side_conditions: Sequence[tuple[str, ...]]
     names: NameCase
 
     def matched(self, side: int) -> Expiry:
         """Return when a row of a side can match no later row of any other side."""
-        return latest([self._by(side, other) for other in range(len(self.streams)) if other != side])
+        return latest([self._by(side, other) for other in range(len(self.relations)) if other != side])
 
     def needed(self, side: int, expires: list[Expiry]) -> Expiry:
         """Return when a row of a side is no longer needed: when the rows that it matches have expired, too."""
@@ -81,7 +78,7 @@ class Expiries:
             for bound in self.bounds:
                 if bound.small_side == other and bound.small.key == timed.large.key:
                     more = -floor(bound.least) - floor(timed.least)
-                    position = position_of(bound, bound.large, side, self.over_base)
+                    position = position_of(bound, bound.large, self.relations[side])
                     ends.append(self._later(bound, position, more, side))
         if not ends:
             return Expiry()
@@ -93,7 +90,7 @@ class Expiries:
 
     def _timed(self, side: int, by: int) -> Iterator[Bound]:
         """Yield the bounds by which the watermark of another side expires rows of a side."""
-        other = self.streams[by]
+        other = self.relations[by].stream
         if other.event_time is None or other.time not in _TIMES:
             return
         ticking = base_value(other.event_time, self.names)
@@ -101,7 +98,7 @@ class Expiries:
             if (bound.small_side, bound.large_side) != (by, side) or bound.axis.name != other.time:
                 continue
             try:
-                if self.over_base(bound.small.text, by) == ticking:
+                if self.relations[by].over_base(bound.small.text) == ticking:
                     yield bound
             except Refused:
                 continue
@@ -111,7 +108,7 @@ class Expiries:
         found: dict[str, str] = {}
         missing: dict[str, None] = {}
         for bound in self._timed(side, other):
-            position = position_of(bound, bound.large, side, self.over_base)
+            position = position_of(bound, bound.large, self.relations[side])
             value, description = self._later(bound, position, -floor(bound.least), side)
             found[value] = description
             missing[f"{position} IS NULL"] = None
@@ -127,8 +124,8 @@ class Expiries:
 
     def _later(self, bound: Bound, position: str, more: int, side: int) -> tuple[str, str]:
         """Return a position so many units later, as SQL and in words."""
+        description = self.relations[side].over_base(bound.large.text)
         if not more:
-            return position, self.over_base(bound.large.text, side)
+            return position, description
         sign = "+" if more > 0 else "-"
-        description = f"{self.over_base(bound.large.text, side)} {sign} {bound.axis.human(abs(Fraction(more)))}"
-        return f"{position} {sign} {abs(more)}", description
+        return f"{position} {sign} {abs(more)}", f"{description} {sign} {bound.axis.human(abs(Fraction(more)))}"

@@ -18,11 +18,11 @@ former: without a match the column is NULL, and equal to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, column_ref, quote, sql
 from dovetail.planner.hints.blocks import DELTA_ORDER, without
@@ -35,7 +35,8 @@ from dovetail.planner.state.program import EpochProgram, Read, Step, Version
 from dovetail.rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import where
-from dovetail.rules.stream.delta_blocks import Conjuncts, JoinOrder, Meanings, Routed
+from dovetail.rules.stream.delta_blocks import Conjuncts, JoinOrder, Routed
+from dovetail.rules.stream.relations import Relation
 from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of
 
 _SIGN = "__dt_sign"
@@ -45,20 +46,20 @@ _SIGN = "__dt_sign"
 class SidesOfLeft:
     """The sides of a join: their ``columns``, and those that are ``counted``, since their rows are changes.
 
-    ``keys``: the key columns of each relation of a left join, by number.  ``column`` returns the side of a column and
-    its name; it raises ``Refused``.
+    ``keys``: the key columns of each relation of a left join, by number.  ``scope``: that of ON.
     """
 
     columns: tuple[tuple[str, ...], ...]
     counted: frozenset[int]
     keys: tuple[tuple[int, tuple[str, ...]], ...]
-    column: Callable[[exp.Column], tuple[int, str]]
+    relations: tuple[Relation, ...]
+    scope: Scope
 
 
-def routed_left(shape: Shape, meanings: Meanings, sides: SidesOfLeft, order: JoinOrder) -> Routed:
+def routed_left(shape: Shape, sides: SidesOfLeft, order: JoinOrder) -> Routed:
     """Plan the paths of a join with left joins.  Raises ``Refused`` with the reason if that is impossible."""
     names = tuple(alias_of(relation) for relation in shape.relations)
-    planned = [_Path(n, shape, meanings, sides, names).planned(order) for n in range(len(names))]
+    planned = [_Path(n, shape, sides, names).planned(order) for n in range(len(names))]
     delta = DeltaJoin(names, order.inputs, tuple(path for path, _ in planned), sides.keys)
     return Routed(delta, EpochProgram(tuple(step for _, step in planned)))
 
@@ -66,17 +67,16 @@ def routed_left(shape: Shape, meanings: Meanings, sides: SidesOfLeft, order: Joi
 class _Path:
     """The path of the new rows of one side."""
 
-    def __init__(self, start: int, shape: Shape, meanings: Meanings, sides: SidesOfLeft, names: tuple[str, ...]):
-        self.start, self.shape, self.meanings, self.sides, self.names = start, shape, meanings, sides, names
+    def __init__(self, start: int, shape: Shape, sides: SidesOfLeft, names: tuple[str, ...]):
+        self.start, self.shape, self.sides, self.names = start, shape, sides, names
         self.lefts = dict(shape.lefts)
         for conjunct in (*shape.on, *shape.where):
             check_deterministic(conjunct)
         self.needed = self._needed()
         inner = [c for n, own in self.lefts.items() if n in self.needed for c in own]
         every = (*shape.inner_on, *inner)
-        named = [meanings.named(c.tree) for c in every]
-        self.read = Conjuncts(tuple(c for c, n in zip(every, named, strict=True) if n <= self.needed), meanings)
-        self.later = [c for c, n in zip(every, named, strict=True) if not n <= self.needed]
+        self.later = [c for c in every if not sides.scope.bind(c.tree).items <= self.needed]
+        self.read = Conjuncts(tuple(c for c in every if c not in self.later), sides.relations, sides.scope)
 
     def planned(self, order: JoinOrder) -> tuple[DeltaPath, Step]:
         """The path, and its step of the program."""
@@ -122,7 +122,7 @@ class _Path:
             number = waiting.pop()
             found.add(number)
             for operand in (o for c in self.lefts[number] for o in equalities(c) or ()):
-                named = self.meanings.named(operand)
+                named = self.sides.scope.bind(operand).items
                 if isinstance(operand.unnest(), exp.Column) and len(named) == 1:
                     waiting += (named & self.lefts.keys()) - found
         return frozenset(found)
@@ -130,7 +130,7 @@ class _Path:
     def _left(self, number: int) -> Lookup:
         """Return the lookup of a left join."""
         key = []
-        for e in Conjuncts(self.lefts[number], self.meanings).equalities:
+        for e in Conjuncts(self.lefts[number], self.sides.relations, self.sides.scope).equalities:
             for value, other in ((e.left, e.right), (e.right, e.left)):
                 if value[0] == number and isinstance(other[0], int):
                     key.append((value[1], (other[0], other[1])))
@@ -188,10 +188,10 @@ class _Path:
         def plain(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column):
                 return node
-            side, name = self.sides.column(node)
-            if side != number:
+            found = self.sides.scope.column(node)
+            if self.sides.scope.item(found) != number:
                 return node
-            columns = self.sides.columns[number]
+            name, columns = found.column.name, self.sides.columns[number]
             if column_ref(node).parts[-1].lower() != name.lower() or name not in columns:
                 raise Unsupported(f"ON names a field of a struct, {sql(node)}; name it in a subquery")
             return exp.column(_hidden(columns.index(name)), table=self.names[number], quoted=True)

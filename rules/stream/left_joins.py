@@ -11,15 +11,15 @@ A left join keeps the rows of its left side, so inner joins and conditions on ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.state.bounds import equalities
-from dovetail.planner.types.try_expressions import TypeOf
 from dovetail.rules.analysis.same_source import RelationLineage, base_value
 from dovetail.rules.analysis.speculation import may_raise
 from dovetail.rules.analysis.unique import Unique, unique_keys
@@ -45,8 +45,6 @@ _NULL_OF_NULL = (
     ),
 )
 """Nodes that raise no error for NULL."""
-
-Named = Callable[[exp.Expression], frozenset[int]]
 
 
 def left_shape(query: Logical, ctx: Context) -> Shape | None:
@@ -84,7 +82,7 @@ def keys_of(relation: Logical, read: RelationLineage, changed: bool, ctx: Contex
     return frozenset((names,)) if names and all(shown) else frozenset()
 
 
-def compared(number: int, on: Sequence[Scalar], named: Named, type_of: TypeOf) -> list[exp.Column]:
+def compared(number: int, on: Sequence[Scalar], scope: Scope) -> list[exp.Column]:
     """Return the columns of a relation that ON compares with others by equality of one type.
 
     With two types, several values may be equal: '1' and '01' are both the number 1.
@@ -94,8 +92,9 @@ def compared(number: int, on: Sequence[Scalar], named: Named, type_of: TypeOf) -
         operands = equalities(conjunct)
         plain: list[exp.Expression] = [operand.unnest() for operand in operands or ()]  # type: ignore[misc]
         for operand, other in (plain, plain[::-1]) if plain else ():
-            if isinstance(operand, exp.Column) and named(operand) == {number} and number not in named(other):
-                types = type_of(operand), type_of(other)
+            named = scope.bind(operand).items, scope.bind(other).items
+            if isinstance(operand, exp.Column) and named[0] == {number} and number not in named[1]:
+                types = scope.type_of(operand), scope.type_of(other)
                 if types[0] and types[1] and (types[0] == types[1] or (types[0].integral and types[1].integral)):
                     found.append(operand)
     return found
@@ -110,7 +109,7 @@ def key_refusal(name: str, change: str, keys: Unique) -> str:
     return f"a row may have several matches in {name}: ON compares no key of it, {known}, with values of its types"
 
 
-def check_without_match(shape: Shape, named: Named, type_of: TypeOf, ctx: Context) -> str:
+def check_without_match(shape: Shape, scope: Scope, ctx: Context) -> str:
     """Return why expressions above left joins cannot be computed for rows without a match; empty if they can.
 
     Each row is also computed without its match, and the result is subtracted; an error could not be subtracted.
@@ -120,10 +119,10 @@ def check_without_match(shape: Shape, named: Named, type_of: TypeOf, ctx: Contex
     above = [(s, lefts) for s in (*shape.block.project.items, *shape.where)]
     for scalar, among in (*above, *in_on):
         tree: exp.Expression = scalar.tree.unalias()  # type: ignore[assignment]
-        if isinstance(tree, exp.Star) or not named(tree) & among:
+        if isinstance(tree, exp.Star) or not scope.bind(tree).items & among:
             continue
         plain = all(isinstance(node, _NULL_OF_NULL) for node in tree.walk())
-        if not plain and may_raise(scalar, type_of, ctx):
+        if not plain and may_raise(scalar, scope.type_of, ctx):
             return f"{scalar.shown} might raise an error for a row without a match; compute it over the result"
     return ""
 

@@ -19,13 +19,12 @@ from dovetail.planner.state.changes import COUNT, count_of
 from dovetail.planner.state.shared import any_of
 from dovetail.planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin, described_settings
 from dovetail.rules.analysis.delta_join import Sizes
-from dovetail.rules.analysis.same_source import over_base
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.operands import as_operand
 from dovetail.rules.stream.changelogs import with_count
-from dovetail.rules.stream.delta_blocks import JoinOrder, Meanings, Routed, routed
+from dovetail.rules.stream.delta_blocks import JoinOrder, Routed, routed
 from dovetail.rules.stream.delta_order import delta_order
 from dovetail.rules.stream.expiry import Expiries, Expiry, latest, position_of
 from dovetail.rules.stream.left_blocks import SidesOfLeft, routed_left
@@ -44,7 +43,6 @@ class Reader:
         self.stored_row_counts = stored_row_counts
         self.sides = range(len(relations))
         self.inputs = inputs_of(relations)
-        self.scopes = tuple(ctx.scope(r.node) for r in relations)
         self.scope = ctx.scope(*(r.node for r in relations))
         self.bounds = self._bounds()
         self.keys = tuple(self._keys())
@@ -75,9 +73,8 @@ class Reader:
 
     def _expires(self) -> tuple[list[Expiry], tuple[str, ...]]:
         """Return when the rows of each side expire, and when those that have no match are final."""
-        streams = tuple(r.stream for r in self.relations)
         conditions = [tuple(self._about(n, self.shape.on)) for n in self.sides]
-        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, conditions, self.ctx.names)
+        expiries = Expiries(self.relations, self.bounds, self.shape, conditions, self.ctx.names)
         expires = [expiries.matched(n) for n in self.sides]
         finals = tuple(e.position if n in self.shape.preserved else "" for n, e in enumerate(expires))
         for n in self.shape.preserved:
@@ -105,38 +102,31 @@ class Reader:
     def _routed(self) -> Routed:
         """Plan the paths of a delta join.  Raises ``Refused``, ``Unsupported``."""
         check_distinct_names(self.scope.sources)
-        meanings = Meanings(self._named, self._over_base, self.scope.type_of)
         hinted = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.stored_row_counts) == max(self.inputs) + 1
         sizes = Sizes({n: self.stored_row_counts[i] for n, i in enumerate(self.inputs)} if known else {})
         order = JoinOrder(self.inputs, sizes, hinted)
         if self.shape.lefts:
-            return routed_left(self.shape, meanings, self._sides_of_left(meanings), order)
-        return routed(self._counted(), meanings, order)
+            return routed_left(self.shape, self._sides_of_left(), order)
+        return routed(self._counted(), self.relations, self.scope, order)
 
-    def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
+    def _sides_of_left(self) -> SidesOfLeft:
         """Describe the sides of left joins.  Raises ``Refused`` if a row may have several matches."""
         keys = []
         for number, on in self.shape.lefts:
             relation = self.relations[number]
             change = relation.stream.change
             known = keys_of(relation.node, relation.read, bool(change), self.ctx)
-            columns = [self.scope.column(c) for c in compared(number, on, meanings.named, meanings.type_of)]
+            columns = [self.scope.column(c) for c in compared(number, on, self.scope)]
             found = [key for key in sorted(known, key=sorted) if key <= {c.name for c in columns}]
             if not found:
                 raise Refused(key_refusal(relation.name, change, known))
             keys.append((number, tuple(dict.fromkeys(c.column.name for c in columns if c.name in found[0]))))
         shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
         counted = frozenset(r.number for r in self.relations if r.stream.change)
-        raising = check_without_match(self.shape, self._named, meanings.type_of, self.ctx)
-        if raising:
+        if raising := check_without_match(self.shape, self.scope, self.ctx):
             raise Refused(raising)
-        return SidesOfLeft(shown, counted, tuple(keys), self._column)
-
-    def _column(self, column: exp.Column) -> tuple[int, str]:
-        """Return the side of a column, and its name.  Raises ``Refused``."""
-        found = self.scope.column(column)
-        return self.scope.item(found), found.column.name
+        return SidesOfLeft(shown, counted, tuple(keys), self.relations, self.scope)
 
     def _bounds(self) -> tuple[Bound, ...]:
         """Return the distance bounds of each two sides, also those that follow over a third."""
@@ -156,18 +146,14 @@ class Reader:
 
     def _over_bases(self, bound: Bound) -> Bound:
         """Rewrite a bound so that its leaves have the same keys for all pairs of sides."""
-        small = replace(bound.small, key=self._over_base(bound.small.text, bound.small_side))
-        large = replace(bound.large, key=self._over_base(bound.large.text, bound.large_side))
+        small = replace(bound.small, key=self.relations[bound.small_side].over_base(bound.small.text))
+        large = replace(bound.large, key=self.relations[bound.large_side].over_base(bound.large.text))
         return replace(bound, small=small, large=large)
-
-    def _named(self, tree: exp.Expression) -> frozenset[int]:
-        """Return the sides whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
-        return self.scope.bind(tree).items
 
     def _names(self, tree: exp.Expression, sides: Iterable[int]) -> bool:
         """Whether an expression names columns, all of them of these sides."""
         try:
-            named = self._named(tree)
+            named = self.scope.bind(tree).items
         except Refused:
             return False
         return bool(named) and named <= set(sides)
@@ -178,11 +164,6 @@ class Reader:
             named = [n for o in equalities(conjunct, of_nulls=True) or () for n in self.sides if self._names(o, [n])]
             if len(set(named)) == 2:
                 yield conjunct
-
-    def _over_base(self, text: str, side: int) -> str:
-        """Rewrite an expression over one side over its stream.  Raises ``Refused``, ``Unsupported``."""
-        scope = self.scopes[side]
-        return over_base(scope.bind(Scalar(text)), (self.relations[side].read,) * len(scope.sources))
 
     def _rows(self, relation: Relation) -> list[str]:
         """Return the filters of a side, over its stream: rows that fail them cannot be in the answer."""
@@ -198,7 +179,7 @@ class Reader:
         for text in dict.fromkeys(texts):
             try:
                 check_deterministic(Scalar(text))
-                found[f"{as_operand(self._over_base(text, number))} IS NOT NULL"] = None
+                found[f"{as_operand(relation.over_base(text))} IS NOT NULL"] = None
             except Refused:
                 continue
         return list(found)
@@ -209,7 +190,7 @@ class Reader:
             try:
                 check_deterministic(conjunct)
                 if self._names(conjunct.tree, [side]):
-                    yield self._over_base(conjunct.text, side)
+                    yield self.relations[side].over_base(conjunct.text)
             except Refused:
                 continue
 
@@ -224,7 +205,7 @@ class Reader:
         for bound in self.bounds:
             ends = []
             for leaf, side in _ends(bound):
-                mark = position_of(bound, leaf, side, self._over_base)
+                mark = position_of(bound, leaf, self.relations[side])
                 if mark not in marks[side]:
                     marks[side].append(mark)
                 ends.append((side, marks[side].index(mark)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.errors import ClauseAboveJoin, Refused
-from dovetail.planner.expr import sql
+from dovetail.planner.expr import Scalar, sql
 from dovetail.planner.logical import Logical, Scan, With
 from dovetail.planner.state.stream import Stream
-from dovetail.rules.analysis.same_source import NOT_OF_A_ROW, RelationLineage, reading
+from dovetail.rules.analysis.same_source import NOT_OF_A_ROW, RelationLineage, over_base, reading
 from dovetail.rules.context import Context
 from dovetail.rules.stream.stream_blocks import Shape
 
@@ -25,6 +26,11 @@ class Relation:
     read: RelationLineage
     stream: Stream
     name: str
+    scope: Scope
+
+    def over_base(self, text: str) -> str:
+        """Rewrite an expression over the relation over its stream.  Raises ``Refused``, ``Unsupported``."""
+        return over_base(self.scope.bind(Scalar(text)), (self.read,) * len(self.scope.sources))
 
 
 def relation_of(number: int, relation: Logical, ctx: Context, find: Find) -> Relation | None:
@@ -44,7 +50,7 @@ def relation_of(number: int, relation: Logical, ctx: Context, find: Find) -> Rel
         return None
     if len(read.key) > 2:
         raise Refused(f"{base.text} is read with options in the query; set them where the stream is defined")
-    return Relation(number, relation, read, stream, ".".join(base.name))
+    return Relation(number, relation, read, stream, ".".join(base.name), ctx.scope(relation))
 
 
 def inputs_of(relations: tuple[Relation, ...]) -> tuple[int, ...]:

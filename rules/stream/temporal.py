@@ -197,9 +197,9 @@ class _AsOfReader(Reader):
         event = relation.stream.event_time or ""
         try:
             tree = time.tree.unnest()
-            ticks = self._over_base(time.text, 0) == base_value(event, self.ctx.names)
+            ticks = relation.over_base(time.text) == base_value(event, self.ctx.names)
             if ticks and isinstance(tree, exp.Column):
-                return self.scopes[0].column(tree).column.name
+                return relation.scope.column(tree).column.name
         except Refused as no:
             raise Refused(f"{time.shown}: {no}") from no
         raise Refused(f"{time.shown} is not the time of {relation.name} that its watermark is on; write {event} there")
@@ -218,12 +218,13 @@ class _AsOfReader(Reader):
         rows = super()._rows(relation)
         if self.shape.preserved:
             return rows
-        return list(dict.fromkeys((*rows, f"{as_operand(self._over_base(self.time, 0))} IS NOT NULL")))
+        return list(dict.fromkeys((*rows, f"{as_operand(relation.over_base(self.time))} IS NOT NULL")))
 
     def _final(self) -> Expiry:
         """Return when a row is final: when the watermark reaches its time, or at once if it can match no version."""
-        type_, description = sql_type(self.relations[0].stream.time), self._over_base(self.time, 0)
-        position = self._over_base(Axis(type_.name, exact=True).position(self.time, type_), 0)
+        probed = self.relations[0]
+        type_, description = sql_type(probed.stream.time), probed.over_base(self.time)
+        position = probed.over_base(Axis(type_.name, exact=True).position(self.time, type_))
         if not self.shape.preserved:
             return Expiry(position, description)
         missing = [f"{position} IS NULL", *(f"NOT coalesce({c}, false)" for c in self._about(0, self.shape.on))]
@@ -239,7 +240,7 @@ class _AsOfReader(Reader):
         on = (*self.shape.on, Scalar(f"{self.time} >= {since}"), Scalar(f"{self.time} < {until}"))
         tree = Join(left, self._validity(left, right), kind, JOIN_KEYWORDS[kind], on)
         project = self.shape.block.project
-        scope = self.scopes[0] if kind in ("semi", "anti") else self.scope
+        scope = self.relations[0].scope if kind in ("semi", "anti") else self.scope
         items = expand_items(project.items, scope, [None] * len(scope.sources))
         flow = Probe(final, every, kind, self.shape.condition, time=self.time)
         return Step(flow, to_sql(self.shape.block.over(where(tree, self.shape.where), items=items)))
