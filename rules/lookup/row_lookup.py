@@ -27,8 +27,8 @@ def row_parts(join: LookupJoin, why: str, ctx: Context) -> tuple[Rows, tuple[Sca
         ctx.fail(f"{no}, and the left side can be read only once ({why})", place)
     if both.merged:
         ctx.fail(f"USING or NATURAL merges columns, and the left side can be read only once ({why}); write ON", place)
-    left = ctx.names.sources(join.left)
-    return _rows(left, why, place, ctx), tuple(_over_found(c, join, left, why, ctx) for c in join.condition)
+    left = _rows(ctx.names.sources(join.left), why, place, ctx)
+    return left, tuple(_over_found(c, join, why, ctx) for c in join.condition)
 
 
 def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) -> None:
@@ -56,12 +56,12 @@ def _rows(left: tuple[Source, ...], why: str, place: Place | None, ctx: Context)
     return tuple(found)
 
 
-def _over_found(conjunct: Scalar, join: LookupJoin, left: tuple[Source, ...], why: str, ctx: Context) -> Scalar:
+def _over_found(conjunct: Scalar, join: LookupJoin, why: str, ctx: Context) -> Scalar:
     """A conjunct with ``FOUND`` in the place of the table's name."""
     if conjunct.plans:
         reason = f"{conjunct.shown}: a subquery cannot be compared where the left side can be read only once ({why})"
         ctx.fail(f"{reason}; move it to WHERE", conjunct.place)
-    right = ctx.names.sources(join.scan)
+    scope = ctx.scope(join.left, join.scan)
     known = conjunct.known is not None
     columns = set() if not known else {column.parts for column in conjunct.columns}
 
@@ -69,14 +69,14 @@ def _over_found(conjunct: Scalar, join: LookupJoin, left: tuple[Source, ...], wh
         if len(ref.parts) == 1 and known and ref.parts not in columns:
             return None  # a type, a unit, a keyword
         try:
-            index, column = ctx.names.resolve(ref, (*left, *right))
+            found = scope.column(ref)
         except NoSuchColumn:
             return None  # as before, in what only Spark reads; Spark's analysis refuses what is a column
         except Refused as no:
             ctx.fail(f"{no}, and the left side can be read only once ({why})", conjunct.place)
-        if index < len(left):
+        if not scope.item(found):
             return None
-        return ".".join((FOUND, *map(quote, ref.parts[-1 - len(column.field) :])))
+        return ".".join((FOUND, *map(quote, ref.parts[-1 - len(found.column.field) :])))
 
     text = replace_references(conjunct.text, over_found)
     return conjunct if text == conjunct.text else Scalar(text, (), conjunct.place)

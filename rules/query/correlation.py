@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dovetail.planner.bind.names import Resolver
+from dovetail.planner.bind.scope import Scope
 from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
@@ -51,11 +52,11 @@ def _closed(block: Project, names: Resolver) -> bool:
     parts = [(scalars, (node,)), *((expressions(join), join.children) for join in _joins(node))]
     try:
         for texts, relations in parts:
-            sources = tuple(source for relation in relations for source in names.sources(relation))
+            scope = Scope.of(names, *relations)
             for column in (c for text in texts for c in text.columns):
                 is_alias = texts is scalars and items_named(column, block.items, names)
                 if column.parts[-1] != "*" and not is_alias:
-                    names.resolve(column, sources)
+                    scope.column(column)
     except Refused:
         return False
     return True

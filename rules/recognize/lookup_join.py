@@ -68,13 +68,13 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
     column = names_of(scan.as_of)
     if not column:
         ctx.fail(f"{table.name} is a lookup and knows only its present rows, not those as of {time}; {_WRITE}", place)
-    sources = ctx.names.sources(join.left)
-    if not any(source.is_named(ctx.names.folded(column[-2:-1])) for source in sources):
+    scope = ctx.scope(join.left)
+    if not any(source.is_named(ctx.names.folded(column[-2:-1])) for source in scope.sources):
         ctx.fail(f"{time}: {column[-2]} is not a relation to the left of {table.name}; {_WRITE}", place)
     if is_processing_time(column[-1]):
         return
     try:
-        found = ctx.names.resolve(scan.as_of.columns[0], sources)[1]
+        found = scope.column(scan.as_of.columns[0]).column
     except UnknownName:
         ctx.fail(f"{time} is not a known time; {_WRITE}, or name the column proc_time", place)
     type_ = f" ({found.type})" if found.type else ""

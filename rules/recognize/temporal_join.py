@@ -94,10 +94,10 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
         ctx.fail(no.reason, scan.as_of.place)
     if not columns:
         return None
-    sources = ctx.names.sources(join.left)
+    scope = ctx.scope(join.left)
     for column in columns:
         try:
-            ctx.names.resolve(column, sources)
+            scope.column(column)
         except UnknownName as no:
             if len(columns) == 1 and is_processing_time(column.parts[-1]):
                 return "current_timestamp()"
