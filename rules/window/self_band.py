@@ -145,13 +145,7 @@ class Pair:
             return canonical_text(self.scope.bind(tree).replace(base))
 
         settings = self.ctx.catalog.settings
-        return ConditionScope(
-            side,
-            self._type_over_row,
-            canonical,
-            settings.ansi,
-            settings.has_fixed_offset_zone,
-        )
+        return ConditionScope(side, self._type_over_row, canonical, settings.ansi, settings.has_fixed_offset_zone)
 
     def read(self, conjuncts: tuple[Scalar, ...]) -> SelfBand | None:
         """Read the band of a row from its conditions; None if no comparison bounds both sides.

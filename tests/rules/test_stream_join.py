@@ -181,3 +181,29 @@ def test_one_stream_is_kept_once() -> None:
 def test_nothing_says_when_a_row_is_final(query: str, said: str) -> None:
     assert said in plan(query, timed=("clicks",)).reason
     assert plan(query).join
+
+
+def test_changelogs_of_a_schema_are_named_as_the_statement_names_them(tmp_path: Path) -> None:
+    """The statement of a step reads ``db.orders AS orders``, so ``*`` is ``orders.id``, and not ``db.id``."""
+    tables = "".join(
+        f"""[tables."db.{name}"]
+        columns = {{ id = "BIGINT", {column} = "BIGINT", op = "STRING" }}
+        stream = true
+        changelog = {{ change = "op", key = ["id"] }}
+        """
+        for name, column in (("orders", "customer"), ("customers", "region"))
+    )
+    (tmp_path / "changes.toml").write_text(tables)
+
+    def find(name: tuple[str, ...]) -> Stream:
+        return Stream(
+            (("id", "bigint"), ("customer" if name[-1] == "orders" else "region", "bigint"), ("op", "string")),
+            change="op",
+        )
+
+    planner = StreamPlanner(read_catalog(tmp_path / "changes.toml"), Options(strict=True), find)
+    query = "SELECT * FROM db.orders JOIN db.customers ON orders.customer = customers.id"
+    found = planner.plan(StreamQuery(query), ()).join
+    assert found
+    for step in found.program.steps:
+        assert step.sql.startswith("SELECT orders.id, orders.customer, customers.id, customers.region, ")
