@@ -27,6 +27,7 @@ from dovetail.planner.rendered import find_generated_names
 from dovetail.planner.tree import Node, unwrap
 from dovetail.rules.batches import BATCHES
 from dovetail.rules.context import Context
+from dovetail.rules.features import Feature, features
 from dovetail.rules.rule import Batch, Rule
 
 Stage = Literal["parse", "normalize", "recognize", "lower"]
@@ -67,6 +68,7 @@ class Driver:
         self.context = Context(catalog, options, options.force)
         self._rules_by_class: dict[tuple[Batch, type[Node]], list[Rule]] = {}
         self._prepared: Logical | None = None  # the plan whose names the context has
+        self._features: set[Feature] = set()  # of this plan, and of what rules have made of it
         # Places in blocks that were replaced, each with the rules whose reasons still count there.
         self.replaced: dict[Place | None, set[str]] = {}
 
@@ -145,6 +147,7 @@ class Driver:
         if definitions != ctx.definitions:
             ctx.define(definitions)
         ctx.scanned = frozenset(n.name for n in plan.walk() if isinstance(n, Scan) and not n.cte)
+        self._features = features(plan)
         ctx.statement = plan.detail if isinstance(plan, Statement) else ""
 
     def _visit(self, node: Node, batch: Batch) -> Node:
@@ -156,6 +159,7 @@ class Driver:
             if new is not None and new != node:
                 self._check_output(rule, node, new)
                 self.trace.steps.append(Step(batch.name, rule, node, new))
+                self._features |= features(new)
                 node, waiting = new, self._rules(batch, new, after=rule)
         return node
 
@@ -207,6 +211,8 @@ class Driver:
         return [rule for rule in found if rule in batch.rules[first:]]
 
     def _apply(self, rule: Rule, node: Node) -> Node | None:
+        if rule.needs and rule.needs.isdisjoint(self._features):
+            return None
         check_deadline()
         self.context.rule = rule.name
         start = perf_counter()

@@ -23,6 +23,9 @@ The order in which the driver applies the rules of a batch:
   logical (one of several alternatives), it is lowered in turn by all rules of the batch; if it is physical, its inputs
   are lowered next.
 
+The driver tries a rule only on plans that have what it ``needs``: ``@rule(Project, needs=("window",))``.  So a plan
+costs nothing for what it does not have.
+
 A rule does not run on statements that read a stream unless it allows them: ``@rule(Join, streams="one")``, as a rule
 does that only rewrites a condition.
 
@@ -47,6 +50,7 @@ from typing import Any, Literal
 
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
+from dovetail.rules.features import Feature
 
 Streams = Literal["none", "one", "any"]
 
@@ -59,6 +63,8 @@ class Rule:
     tables.  ``one``: at most one stream, next to tables; the rule's operators process each row without state between
     micro-batches.  ``any``: any number of streams; the rule changes nothing of the state that Spark keeps for them, or
     replaces syntax that Spark cannot run.
+
+    ``needs``: features (``rules/features.py``), one of which a plan must have; empty for a rule that takes any plan.
     """
 
     name: str
@@ -67,6 +73,7 @@ class Rule:
     why: str
     doc: str
     streams: Streams = "none"
+    needs: frozenset[Feature] = frozenset()
 
     def refused(self, streams: int) -> str | None:
         """Why the rule leaves a statement alone that reads so many streams; None where it need not."""
@@ -80,16 +87,18 @@ class Rule:
         return "the statement reads a stream, and this rewriting is for tables"
 
 
-def rule(*on: type, streams: Streams = "none") -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
+def rule(
+    *on: type, needs: tuple[Feature, ...] = (), streams: Streams = "none"
+) -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
     """Make a function of (node, context) a rule of the same name: it reads nodes of the types ``on``.
 
-    ``streams``: as in ``Rule``.
+    ``needs`` and ``streams``: as in ``Rule``.
     """
 
     def decorate(function: Callable[[Any, Context], Node | None]) -> Rule:
         doc = cleandoc(function.__doc__ or "")
         why = " ".join(doc.split("\n\n")[0].split())
-        return Rule(function.__name__, on, function, why, doc, streams)
+        return Rule(function.__name__, on, function, why, doc, streams, frozenset(needs))
 
     return decorate
 

@@ -39,7 +39,7 @@ _ENDLESS = 0.5  # what part of the intervals without an end hold a point
 _FEW_ROWS = 2**31  # sums of so many INTs fit BIGINT
 
 
-@rule(Sort, Project)
+@rule(Sort, Project, needs=("aggregate",))
 def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggregate | None:
     """Compute the aggregates of a band join from running sums over sorted ends, without making its pairs.
 

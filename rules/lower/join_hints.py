@@ -12,7 +12,7 @@ from dovetail.rules.lookup.hinted import is_lookup, left_of, lookups_in
 from dovetail.rules.rule import rule
 
 
-@rule(Project, streams="any")
+@rule(Project, needs=("hint",), streams="any")
 def drop_hints(project: Project, ctx: Context) -> Spark | None:
     """Remove the hints of band joins and lookups from the SQL that Spark gets, which does not know them."""
     hints, lookups = read_hints(project.hint), lookups_in(project.child)
@@ -25,12 +25,12 @@ def drop_hints(project: Project, ctx: Context) -> Spark | None:
             kept.append(hint.text)
         elif others:
             kept.append(f"{hint.name}({', '.join(others)})")
-    if project.hint is None or kept == [hint.text for hint in hints]:
+    if kept == [hint.text for hint in hints]:
         return None
     return Spark(replace(project, hint=Scalar(f"/*+ {', '.join(kept)} */", (), project.hint.place) if kept else None))
 
 
-@rule(BandJoin, streams="any")
+@rule(BandJoin, needs=("hint",), streams="any")
 def keep_nested_loop(join: BandJoin, ctx: Context) -> Spark | None:
     """Leave a join to Spark if a hint requests a nested loop join.
 

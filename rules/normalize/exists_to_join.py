@@ -13,7 +13,7 @@ from dovetail.rules.query.query_block import move_conjuncts, read_block
 from dovetail.rules.rule import rule
 
 
-@rule(Filter, streams="one")
+@rule(Filter, needs=("subquery",), streams="one")
 def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
     """Turn EXISTS and IN in WHERE into semi joins, and NOT EXISTS and NOT IN into anti joins.
 

@@ -38,7 +38,7 @@ from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Join, streams="one")
+@rule(Join, needs=("subquery",), streams="one")
 def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
     """Turn a LATERAL subquery that filters by the left row into a join.
 

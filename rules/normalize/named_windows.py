@@ -13,7 +13,7 @@ from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
 
 
-@rule(Project, streams="one")
+@rule(Project, needs=(Windows,), streams="one")
 def named_windows(node: Project, ctx: Context) -> Project | None:
     """Write ``rank() OVER w … WINDOW w AS (ORDER BY x)`` as ``rank() OVER (ORDER BY x)``, for the nearest rows.
 

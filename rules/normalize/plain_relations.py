@@ -11,7 +11,7 @@ from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
 
 
-@rule(Nested, Derived, Filter, Project, Join, streams="one")
+@rule(Nested, Derived, Filter, Project, Join, needs=(Nested, Derived), streams="one")
 def plain_relations(node: Logical, ctx: Context) -> Logical | None:
     """Remove parentheses around a table, and subqueries that return a whole table unchanged.
 

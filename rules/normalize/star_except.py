@@ -16,7 +16,7 @@ from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Project, streams="one")
+@rule(Project, needs=("star",), streams="one")
 def star_except(node: Project, ctx: Context) -> Logical | None:
     """Write ``* EXCEPT (a)`` as columns where the block has a band, whose bins the star would show as well."""
     if not any(map(_excepts, node.items)):

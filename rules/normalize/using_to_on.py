@@ -25,7 +25,7 @@ from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort, streams="one")
+@rule(Project, Sort, needs=("using",), streams="one")
 def using_to_on(node: Project | Sort, ctx: Context) -> Logical | None:
     """Write USING and NATURAL as equalities in ON, where a band in WHERE or a nearest row may be part of the joins.
 

@@ -19,7 +19,7 @@ from dovetail.rules.rule import rule
 from dovetail.rules.window.self_groups import Groups
 
 
-@rule(Project, Sort)
+@rule(Project, Sort, needs=("aggregate",))
 def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     """Recognize a self-join whose only use is to count and aggregate the rows within a band of each row.
 

@@ -33,7 +33,7 @@ from dovetail.rules.window.frame_aggregates import FrameAggregates
 from dovetail.rules.window.self_band import Pair
 
 
-@rule(Project)
+@rule(Project, needs=("subquery",))
 def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
     """Recognize a subquery that aggregates the rows of the same table within a band of each row.
 

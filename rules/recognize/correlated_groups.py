@@ -47,7 +47,7 @@ from dovetail.rules.rule import rule
 _KEEPS_LEFT = ("inner", "cross", "left")
 
 
-@rule(Project)
+@rule(Project, needs=("subquery",))
 def correlated_groups(project: Project, ctx: Context) -> Project | None:
     """Join the groups of a band or of keys with each row, in the place of a subquery that aggregates or tests them.
 

@@ -18,7 +18,7 @@ from dovetail.rules.query.query_block import move_conjuncts, read_block
 from dovetail.rules.rule import rule
 
 
-@rule(Join, Filter)
+@rule(Join, Filter, needs=("semi_join", "subquery"))
 def extreme_exists(node: Join | Filter, ctx: Context) -> Logical | None:
     """Recognize a semi or anti join whose condition the least or the greatest value of each key decides.
 

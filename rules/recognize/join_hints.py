@@ -31,7 +31,7 @@ class _RangeJoin:
     width: Width
 
 
-@rule(Project, streams="one")
+@rule(Project, needs=("hint",), streams="one")
 def join_hints(project: Project, ctx: Context) -> Logical | None:
     """Attach the hints of a SELECT to the joins that they name, and warn of hints without effect.
 

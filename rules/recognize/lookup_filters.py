@@ -11,7 +11,7 @@ from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.rule import rule
 
 
-@rule(Filter, streams="any")
+@rule(Filter, needs=(LookupJoin,), streams="any")
 def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
     """Fetch nothing for left rows that WHERE removes.
 

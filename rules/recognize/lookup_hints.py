@@ -16,7 +16,7 @@ from dovetail.rules.query.hinted import hintable_names, is_named, looks_through,
 from dovetail.rules.rule import rule
 
 
-@rule(Project, streams="any")
+@rule(Project, needs=("hint",), streams="any")
 def lookup_hints(project: Project, ctx: Context) -> Logical | None:
     """Attach LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name, and warn of hints without effect.
 

@@ -14,7 +14,7 @@ from dovetail.rules.rule import rule
 _WRITE = "write FOR SYSTEM_TIME AS OF PROCTIME()"
 
 
-@rule(Join, streams="any")
+@rule(Join, needs=("as_of",), streams="any")
 def lookup_join(join: Join, ctx: Context) -> Logical | None:
     """Recognize a join with an external table that is looked up by key when a row is processed.
 

@@ -21,7 +21,7 @@ from dovetail.rules.shared_scan.scalar_aggregates import (
 )
 
 
-@rule(Project)
+@rule(Project, needs=("self_join",))
 def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggregates | None:
     """Merge several scalar aggregates over the same relations into one scan, with FILTER for their conditions.
 

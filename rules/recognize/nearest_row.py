@@ -49,7 +49,7 @@ class _Rewritten(NamedTuple):
         return NearestTies(query, new, "the rows of the nearest time instead of all pairs", Joins((self.timed,)))
 
 
-@rule(Project, Sort, With)
+@rule(Project, Sort, With, needs=("window",))
 def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
     """Join each row only with its nearest rows, where the query keeps the first of them by a ranking.
 
@@ -208,7 +208,7 @@ def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewrit
     return _Rewritten(block.over(over), new.timed)
 
 
-@rule(Project, Sort)
+@rule(Project, Sort, needs=("aggregate",))
 def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     """Join each row only with its nearest row, where aggregates take the last or the first of them.
 

@@ -22,7 +22,7 @@ from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort)
+@rule(Project, Sort, needs=("subquery",))
 def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
     """Join the nearest row that a correlated subquery picks, by ORDER BY and LIMIT 1 or by an aggregate.
 

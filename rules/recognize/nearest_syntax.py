@@ -17,7 +17,7 @@ from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_pl
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort)
+@rule(Project, Sort, needs=(NearestSyntax,))
 def nearest_syntax(node: Project | Sort, ctx: Context) -> Logical | None:
     """Join each row only with the right rows that ASOF JOIN or NEAREST BY picks, on every version of Spark."""
     block = block_with_order(node, ctx)

@@ -16,7 +16,7 @@ from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_pl
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort)
+@rule(Project, Sort, needs=("window",))
 def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
     """Join each row with the version that is valid at its time, which is the last one that is not after it.
 

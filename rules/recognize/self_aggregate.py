@@ -22,7 +22,7 @@ from dovetail.rules.window.self_window import WindowedBlock
 from dovetail.rules.window.semi_joins import semi_joins_as_exists
 
 
-@rule(Project)
+@rule(Project, needs=("self_join",))
 def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
     """Replace a correlated subquery over the same table with a window function.
 

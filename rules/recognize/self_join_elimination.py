@@ -20,7 +20,7 @@ from dovetail.rules.rule import rule
 from dovetail.rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
 
 
-@rule(Project)
+@rule(Project, needs=("self_join",))
 def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     """Remove a self-join on a unique key, where each row matches only itself.
 

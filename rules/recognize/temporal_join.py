@@ -18,7 +18,7 @@ from dovetail.rules.query.version_keys import missing_keys, why_missing
 from dovetail.rules.rule import rule
 
 
-@rule(Join, streams="any")
+@rule(Join, needs=("as_of",), streams="any")
 def temporal_join(join: Join, ctx: Context) -> Logical | None:
     """Join each row with the version of a table that is valid at the row's time.
 
