@@ -178,8 +178,10 @@ class Driver:
                 return self._lower(new, batch)
             if not isinstance(new, Spark):
                 self.trace.steps.append(Step(batch.name, rule, node, new))
-            return new.map_nodes(lambda below: self._inside(node, below, lambda: self._lower(below, batch)))
-        raise RuleError(f"no rule lowers {type(node).__name__}")
+            break
+        else:
+            new = Spark(node)  # type: ignore[arg-type]
+        return new.map_nodes(lambda below: self._inside(node, below, lambda: self._lower(below, batch)))
 
     def _inside(self, node: Node, below: Node, go: Callable[[], Node]) -> Node:
         """Visit ``below`` with its parent in the context; it counts as enclosing if it may be correlated."""
@@ -202,7 +204,7 @@ class Driver:
                 for rule in batch.rules
                 if isinstance(node, rule.on)
                 and rule.name not in self.options.disabled_rules
-                and not rule.refused(self.streams)
+                and not (self.streams and rule.refused(self.streams))
             ]
         found = self._rules_by_class[key]
         if after is None:

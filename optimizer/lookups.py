@@ -12,7 +12,7 @@ from dovetail.optimizer.plan import Plan
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.catalog.settings import QUOTED_REGEX
-from dovetail.planner.errors import HintError, Place, QueryError, Unsupported
+from dovetail.planner.errors import Place, QueryError, Unsupported
 from dovetail.planner.expr.tokens import Tokens, tokenize
 from dovetail.planner.logical import Logical, Scan
 from dovetail.planner.sql.lookup_views import lookups_of
@@ -52,20 +52,6 @@ def restrict_to_lookup_rules(options: Options) -> Options:
     """Disable every rule that is not safe for statements of any kind."""
     off = (r.name for r in RULES if r.streams != "any")
     return replace(options, disabled_rules=tuple(dict.fromkeys((*options.disabled_rules, *off))))
-
-
-def apply_strict_hints(plan: Plan, options: Options) -> Plan:
-    """Turn the warnings of a plan into its error if ``strict_hints`` is set."""
-    if not options.strict_hints or plan.error or plan.stopped or not plan.warnings:
-        return plan
-    first, *more = plan.warnings
-    reason = "; ".join([first.reason, *map(str, more)])
-    return replace(plan, error=HintError(reason, first.place))
-
-
-def is_rewriting_required(plan: Plan) -> bool:
-    """Whether Spark cannot analyze the original statement, because it joins tables as of a row's time."""
-    return plan.physical is not None and any(n.required for n in plan.physical.walk())
 
 
 def has_possible_lookup(text: str, declared: Iterable[tuple[str, ...]]) -> bool:

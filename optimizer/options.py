@@ -87,10 +87,6 @@ class Options(Thresholds):
         for name in self.disabled_rules:
             if name not in known:
                 raise OptionError(f"there is no rule {name!r}; {one_of(known, name)}")
-            if name == "leave_to_spark":
-                raise OptionError(
-                    "leave_to_spark cannot be disabled: every plan ends in it. Leave it out of disabled_rules"
-                )
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "str" and not isinstance(value, str):

@@ -90,6 +90,11 @@ class Plan:
         """Whether Spark runs a rewriting instead of the user's text."""
         return self.rewriting is not None
 
+    @property
+    def required(self) -> bool:
+        """Whether Spark cannot analyze the original statement, because it joins tables as of a row's time."""
+        return self.physical is not None and any(node.required for node in self.physical.walk())
+
     @cached_property
     def warnings(self) -> tuple[PlanWarning, ...]:
         """Parts of the user's text that have no effect, such as a hint that matches no relation."""

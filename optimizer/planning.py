@@ -9,10 +9,8 @@ from time import perf_counter
 from dovetail.optimizer.driver import STAGES, Driver, Outcome, Stage
 from dovetail.optimizer.lookups import (
     LookupReference,
-    apply_strict_hints,
     find_lookup_references,
     has_all_lookups,
-    is_rewriting_required,
     make_unplanned_error,
     restrict_to_lookup_rules,
 )
@@ -24,7 +22,7 @@ from dovetail.optimizer.validation import compare_readings, field_named_by_rewri
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import Catalog, Settings
 from dovetail.planner.catalog.settings import check_settings
-from dovetail.planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
+from dovetail.planner.errors import HintError, OptionError, QueryError, RuleError, Unsupported, one_of
 from dovetail.planner.explain.records import Declined, PlanWarning
 from dovetail.planner.logical import Logical, Statement
 from dovetail.planner.physical.base import Physical
@@ -74,12 +72,21 @@ def plan_sql(
     except QueryError as error:
         return replace(plan, rewriting=None, error=error)
     complete = not references or has_all_lookups(plan, references)
-    reason = find_difference(plan) if complete and plan.rewritten and is_rewriting_required(plan) else None
+    reason = find_difference(plan) if complete and plan.rewritten and plan.required else None
     if reason or not complete:
         fallback = _plan_with_stream_rules(text, catalog, restrict_to_lookup_rules(options), stop_after)
         plan = _fall_back_to_lookup_rules(plan, reason, references, fallback)
     _warn_of_lost_orders(plan, catalog)
     return apply_strict_hints(_with_reason(replace(plan, options=options), options), options)
+
+
+def apply_strict_hints(plan: Plan, options: Options) -> Plan:
+    """Turn the warnings of a plan into its error if ``strict_hints`` is set."""
+    if not options.strict_hints or plan.error or plan.stopped or not plan.warnings:
+        return plan
+    first, *more = plan.warnings
+    reason = "; ".join([first.reason, *map(str, more)])
+    return replace(plan, error=HintError(reason, first.place))
 
 
 def _warn_of_lost_orders(plan: Plan, catalog: Catalog) -> None:
@@ -143,7 +150,7 @@ def _count_streams(plan: Plan, catalog: Catalog) -> int:
     """Count the streams that a rewritten statement reads.  Runs last, because most statements read none."""
     if plan.rewriting is None or plan.logical is None:
         return 0
-    if not is_rewriting_required(plan):
+    if not plan.required:
         return catalog.streams(plan.query, plan.named_query)
     names = Resolver(catalog, {})
     return catalog.streams(
@@ -209,10 +216,12 @@ def _print(
     physical: Physical | None = outcome.physical
     if physical is None or not any(n.rewritten for n in physical.walk()):
         return physical, None, []
+    required = any(n.required for n in physical.walk())
     rewriting = None
     declined: list[Declined] = []
     try:
-        physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
+        if required:
+            physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
         rewriting = for_spark(to_sql(physical, outcome.reserved_names))
         if refusal := _check(rewriting, logical, text):
             rewriting = None
@@ -223,7 +232,7 @@ def _print(
     except Unsupported as no:
         declined.append(Declined("to_sql", no.reason, no.place))
     is_view = isinstance(logical, Statement) and logical.is_view
-    if rewriting is not None and is_view and not any(n.required for n in physical.walk()):
+    if rewriting is not None and is_view and not required:
         return physical, None, [*declined, Declined("views", _VIEW)]
     return physical, rewriting, declined
 

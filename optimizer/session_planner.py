@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.driver import Stage
 from dovetail.optimizer.lookups import (
-    apply_strict_hints,
     has_possible_lookup,
-    is_rewriting_required,
     make_missing_time_error,
 )
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.parameters import name_parameters
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.plan_cache import PlanCache, is_worth_caching
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning import apply_strict_hints, plan_sql
 from dovetail.optimizer.schema_validation import schema_difference_without_rows, validate_schema
 from dovetail.optimizer.single_table import find_single_table
 from dovetail.optimizer.snapshot import Snapshot, take_snapshot
@@ -304,7 +302,7 @@ class SessionPlanner:
         sources = self.declarations.sources
         if plan.error:
             raise plan.error
-        if plan.rewritten and is_rewriting_required(plan):
+        if plan.rewritten and plan.required:
             from dovetail.executor.lookup.metrics import LookupMetrics
 
             joins = lookups_of(plan.physical)

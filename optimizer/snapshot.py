@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.validation import schema_difference
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.expr.tokens import called
@@ -100,7 +99,7 @@ def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snap
     found = [_take_text(query, catalog) for query in queries]
     if None in found:
         return None
-    rewrites = plan.rewriting is not None and not is_rewriting_required(plan)
+    rewrites = plan.rewriting is not None and not plan.required
     original = plan.query if rewrites else None
     texts = tuple(text for _, text in filter(None, found))
     return Snapshot(texts, declared, dict(catalog.definitions.entries), runs, original)
@@ -112,7 +111,7 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
     if plan.rewriting is None:
         return (original,), not plan.statement
     alone = _references_all(plan)
-    if is_rewriting_required(plan) and (not alone or lookups_of(plan.physical)):
+    if plan.required and (not alone or lookups_of(plan.physical)):
         names = Resolver(catalog, {})
         trees = (plan.physical, plan.logical)
         known = (

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.statement_events import Listener, Outcome, StatementEvent, find_call_site
@@ -52,7 +51,7 @@ class Statements:
     def _decide(self, plan: Plan, call_site: str, *, required: bool, reports: bool) -> Plan:
         outcome: Outcome = "rewritten" if plan.rewritten else "as written"
         decided = plan
-        if plan.rewritten and not required and not is_rewriting_required(plan):
+        if plan.rewritten and not required and not plan.required:
             if error := self._failure(plan):
                 reason = f"the rewriting of this statement has failed in this session ({error}), so it runs as written"
                 decided, outcome = _as_written(plan, Declined("circuit breaker", reason)), "as written"

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dovetail.executor.state.pinned import Pinned, check_pinned, read_pinned, write_pinned
-from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.planning import plan_over_bins
 from dovetail.planner.catalog import Catalog
@@ -38,7 +37,7 @@ def plan_stream_bins(text: str, catalog: Catalog, options: Any, find: Find, *, r
     ``find`` returns the stream behind a name.  ``requested``: use bins even if Spark could run the query without them.
     """
     plan = plan_over_bins(text, catalog, options)
-    if plan.physical is None or plan.optimized is None or not plan.rewritten or is_rewriting_required(plan):
+    if plan.physical is None or plan.optimized is None or not plan.rewritten or plan.required:
         return None
     if not any(isinstance(node, KeyJoin) for node in plan.physical.walk()):
         return None

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.validation import schema_difference
 from dovetail.optimizer.verification import Verification
@@ -74,12 +73,12 @@ def verify(session: SparkSession, plan: Plan, checks: Checks | None = None) -> V
 
     checks = checks or Checks()
     if not plan.rewritten:
-        if not not_a_query(plan.text) and not is_rewriting_required(plan):
+        if not not_a_query(plan.text) and not plan.required:
             _ = run(session, plan.text, plan.given).schema  # analysis raises Spark's own error
         return Verification(True, 0, 0, 0, False)
     try:
         with time_limit(session, checks.timeout):
-            if is_rewriting_required(plan):
+            if plan.required:
                 return _verify_lookups(session, plan, checks)
             return _verify_rewriting(session, plan, checks)
     except TimeIsUp:

@@ -7,15 +7,13 @@ from dovetail.rules.lower.extreme_exists import lower_extreme_exists
 from dovetail.rules.lower.join_hints import drop_hints, keep_nested_loop
 from dovetail.rules.lower.key_join import lower_key_join
 from dovetail.rules.lower.lookup_join import lower_lookup_join
-from dovetail.rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
 from dovetail.rules.lower.nearest_join import (
     lower_nearest_join,
     lower_nearest_subquery,
     lower_nearest_ties,
     lower_nearest_versions,
 )
-from dovetail.rules.lower.self_aggregate import lower_self_aggregate
-from dovetail.rules.lower.spark import leave_to_spark
+from dovetail.rules.lower.self_aggregate import lower_merged_scalar_aggregates, lower_self_aggregate
 from dovetail.rules.normalize.carry_filters import carry_filters
 from dovetail.rules.normalize.exists_to_join import exists_to_join
 from dovetail.rules.normalize.inline_views import inline_views
@@ -107,7 +105,6 @@ BATCHES = (
             lower_nearest_join,
             lower_band_join,
             lower_key_join,
-            leave_to_spark,
         ),
     ),
 )

@@ -24,7 +24,7 @@ from dovetail.planner.logical import Aggregate, Derived, Join, Opaque, Project, 
 from dovetail.planner.logical.base import expressions
 from dovetail.planner.tree import Node
 
-Feature = str | type[Node]
+Feature = str | type
 _OVER = re.compile(r"(?i)\bover\b")
 
 
@@ -36,8 +36,10 @@ def features(plan: Node) -> set[Feature]:
         for node in nodes
         if isinstance(node, Scan | Opaque)
     )
-    is_twice: list[Feature] = ["self_join"] if any(times > 1 for times in tables.values()) else []
-    return {*is_twice, *(one for node in nodes for one in (*type(node).__mro__, *_features(node)))}
+    found: set[Feature] = {"self_join"} if any(times > 1 for times in tables.values()) else set()
+    for node in nodes:
+        found.update(type(node).__mro__, _features(node))
+    return found
 
 
 def _features(node: Node) -> Iterator[str]:

@@ -21,7 +21,7 @@ The order in which the driver applies the rules of a batch:
   applied again until no rule fires, so that rules before it see the new node in the next pass.
 - *lower* runs top-down, once: a rule sees logical inputs.  The first rule that returns a node wins.  If that node is
   logical (one of several alternatives), it is lowered in turn by all rules of the batch; if it is physical, its inputs
-  are lowered next.
+  are lowered next.  A node that no rule takes is left to Spark.
 
 The driver tries a rule only on plans that have what it ``needs``: ``@rule(Project, needs=("window",))``.  So a plan
 costs nothing for what it does not have.
@@ -76,8 +76,8 @@ class Rule:
     needs: frozenset[Feature] = frozenset()
 
     def refused(self, streams: int) -> str | None:
-        """Why the rule leaves a statement alone that reads so many streams; None where it need not."""
-        if not streams or self.streams == "any" or (self.streams == "one" and streams == 1):
+        """Why the rule leaves a statement alone that reads streams, so many; None where it need not."""
+        if self.streams == "any" or (self.streams == "one" and streams == 1):
             return None
         if self.streams == "one":
             return (

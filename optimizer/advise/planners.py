@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
-from dovetail.optimizer.lookups import is_rewriting_required, make_missing_time_error
+from dovetail.optimizer.lookups import make_missing_time_error
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.plan import Plan
 from dovetail.optimizer.planning import plan_sql
@@ -165,7 +165,7 @@ class SessionWorkloadPlanner(WorkloadPlanner):
         from dovetail.executor.session.physical_plan import check_query
 
         plan = self.opt.plan(text)
-        if plan.logical is not None and not is_rewriting_required(plan):
+        if plan.logical is not None and not plan.required:
             check_query(self.opt.session, plan.query)
         return plan
 
@@ -179,7 +179,7 @@ class SessionWorkloadPlanner(WorkloadPlanner):
         """The nested loops of the statement as written, unless Spark's plan has none."""
         from dovetail.executor.session.physical_plan import count_nested_loops
 
-        if is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
+        if plan.required:  # Spark cannot run a statement with lookups as written
             return ()
         found = super().nested_loops(plan)
         return found if found and count_nested_loops(self.opt.session, plan.query) else ()

@@ -99,7 +99,8 @@ class BoundReader:
             return self._read_implied(implied)
         small, large, default = without_default(*operands)
         open_end = endless or default
-        if apart := [] if open_end else differences(small, large, scope):
+        is_distance = not open_end and scope.side(small) == "both" != scope.side(large)
+        if is_distance and (apart := differences(small, large, scope)):
             return self._read_differences(apart)
         found = self._read_bounds(small, large, guarded=guarded)
         return _endless(found, open_end, scope) if open_end else found

@@ -32,10 +32,8 @@ _FINE = 10**20  # a root is no more than this part of a unit too great
 def differences(small: exp.Expression, large: exp.Expression, scope: ConditionScope) -> list[Difference]:
     """The differences that ``small ≤ large`` bounds, each with what its absolute value is at most.
 
-    Empty where ``small`` is no distance between rows of both sides.
+    Empty where ``small``, an expression over both sides, is no distance; ``large`` is over one side at most.
     """
-    if scope.side(small) != "both" or scope.side(large) == "both":
-        return []
     found = list(_differences(small, _bound(large)))
     return found or differences_on_a_sphere(small, large, scope)
 

@@ -26,7 +26,7 @@ from dovetail.planner.conditions.compared import Comparison
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.expr.calls import volatile
-from dovetail.planner.expr.precedence import holds_together
+from dovetail.planner.expr.printing import holds_together
 from dovetail.planner.types.schema import SqlType, sql_type
 from dovetail.planner.types.try_expressions import UnsafeSpeculation, can_raise, try_form
 from dovetail.planner.types.typed import infer_type

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dovetail.planner.errors import Unsupported
-from dovetail.planner.expr.precedence import holds_together
+from dovetail.planner.expr.printing import holds_together
 from dovetail.planner.expr.scalar import Scalar, column_ref, columns_in, parse, sql
 from dovetail.planner.expr.spark_sql import BEFORE
 from dovetail.planner.expr.tokens import tokenize

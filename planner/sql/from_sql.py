@@ -33,7 +33,7 @@ from dovetail.planner.logical import (
 from dovetail.planner.sql.from_clause import from_clause
 from dovetail.planner.sql.group_by import group_by
 from dovetail.planner.sql.order_by import limit, sort
-from dovetail.planner.sql.pipes import PipeReaders, pipeline, pipes
+from dovetail.planner.sql.pipes import PipeReaders, pipeline
 from dovetail.planner.sql.reader import QUERY_STARTS, Note, Reader
 from dovetail.planner.sql.statements import find_query
 
@@ -100,7 +100,7 @@ def query(r: Reader, lo: int, hi: int, *, local: bool = True) -> Logical:
 def _query(r: Reader, lo: int, hi: int) -> Logical:
     if r.tokens.word(lo, hi) == "WITH":
         return _with(r, lo, hi)
-    if at := pipes(r, lo, hi):
+    if at := [i for i in r.tokens.top(lo, hi) if r.tokens[i].text == "|>"]:
         return pipeline(r, lo, hi, at, PipeReaders(_query, _select_list, _pipe_tails))
     body_end, tails = _tails(r.tokens, lo, hi)
     plan = _set_operation(r, lo, body_end)

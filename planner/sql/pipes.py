@@ -144,11 +144,6 @@ def _defined_item(item: Scalar, definitions: dict[str, str]) -> Scalar:
     return Scalar(f"{new.text} AS {quote(tree.name)}", (), item.place)
 
 
-def pipes(r: Reader, lo: int, hi: int) -> list[int]:
-    """The positions of the pipes of a query outside brackets."""
-    return [i for i in r.tokens.top(lo, hi) if r.tokens[i].text == "|>"]
-
-
 def pipeline(r: Reader, lo: int, hi: int, at: list[int], read: PipeReaders) -> Pipeline:
     """Read a query with pipes at these positions.  Raises ``Unsupported`` for an operator that is not supported."""
     t = r.tokens

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from dovetail.planner.expr import dialect
 from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import Pipeline, Statement
-from dovetail.planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
+from dovetail.planner.sql.from_clause import find_asof, find_match_condition, find_nearest_by
 
 
 class Unread(Exception):

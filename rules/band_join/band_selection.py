@@ -26,8 +26,6 @@ def select_band(
 
     The idea is from the review of RisingWave's band join RFC: bins for the most selective band, a filter for the rest.
     """
-    if not (join.others or join.schemes):
-        return join, None
     bands = (join.band, *join.others)
     shares = _estimate_shares(join, left, right, ctx)
     if shares is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dovetail.planner.band.bins import (
@@ -24,10 +24,10 @@ from dovetail.planner.band.bins import (
 from dovetail.planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
 from dovetail.planner.band.interval_sql import IntervalSql
 from dovetail.planner.band.linear import Side
-from dovetail.planner.catalog.cost import Cost, cost, estimate_copies
+from dovetail.planner.catalog.cost import Cost, cost, estimate_copies, times_to_match
 from dovetail.planner.catalog.stats import LengthClass, Statistics
 from dovetail.planner.explain.records import CandidatePlan, MeasuredLengths
-from dovetail.planner.logical import BandJoin, Logical
+from dovetail.planner.logical import BandJoin, JoinKind, Logical
 from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
 from dovetail.planner.physical.key_join import Scheme, preserved_sides
 from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
@@ -53,6 +53,13 @@ class Candidate:
     @property
     def sizes(self) -> tuple[float, float] | None:
         return self.cost.sizes if self.cost else None
+
+    def seconds(self, kind: JoinKind, key_share: float = 1.0) -> float:
+        """Estimate the seconds on one core of the join, of whose pairs this share has equal columns as well."""
+        if self.cost is None:
+            return 0
+        times = times_to_match(kind) if any(side in self.scheme.copied for side in preserved_sides(kind)) else 1
+        return times * replace(self.cost, pairs=(self.cost.pairs or 0) * key_share).seconds
 
     @property
     def plan(self) -> CandidatePlan:

@@ -8,12 +8,11 @@ from itertools import combinations, product
 from math import prod
 
 from dovetail.planner.band.condition import DistanceBand
-from dovetail.planner.catalog.cost import LEAST_GAIN, ROW_IN_PAIRS, Cost, cost, estimate_copies, times_to_match
+from dovetail.planner.catalog.cost import LEAST_GAIN, ROW_IN_PAIRS, Cost, cost, estimate_copies
 from dovetail.planner.keys.key_set import KeyScheme
-from dovetail.planner.logical import BandJoin, JoinKind
+from dovetail.planner.logical import BandJoin
 from dovetail.planner.physical.band_join import FixedWidth
 from dovetail.planner.physical.grid_band_join import Grid
-from dovetail.planner.physical.key_join import preserved_sides
 from dovetail.planner.physical.key_sets import KeySets
 from dovetail.rules.analysis.sizes import Sizes
 from dovetail.rules.band_join.band_selection import BandShares
@@ -48,7 +47,7 @@ class Products:
             return counted  # more copies would take longer than the pairs that they save
 
         def seconds(candidate: Candidate) -> float:
-            return seconds_of(candidate, self.join.kind, key_share)
+            return candidate.seconds(self.join.kind, key_share)
 
         best = min(self._products(keys), key=seconds, default=None)
         return [*counted, best] if best and seconds(best) * LEAST_GAIN < min(map(seconds, counted)) else counted
@@ -82,15 +81,6 @@ class Products:
 def _has_many_pairs(candidate: Candidate, key_share: float) -> bool:
     found = candidate.cost
     return found is not None and (found.pairs or 0) * key_share > found.rows * ROW_IN_PAIRS
-
-
-def seconds_of(candidate: Candidate, kind: JoinKind, key_share: float = 1.0) -> float:
-    """Estimate the seconds on one core of a join over keys, of which so many pairs have equal columns as well."""
-    found = candidate.cost
-    if found is None:
-        return 0
-    times = times_to_match(kind) if any(side in candidate.scheme.copied for side in preserved_sides(kind)) else 1
-    return times * replace(found, pairs=(found.pairs or 0) * key_share).seconds
 
 
 def _with_pairs(candidate: Candidate, share: float, pairs: int) -> Candidate:

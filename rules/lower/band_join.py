@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from dovetail.planner.band.condition import DistanceBand, OverlapBand
 from dovetail.planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 from dovetail.planner.errors import ReasonCode, Refused
@@ -15,9 +16,8 @@ from dovetail.rules.band_join.bins import candidates, for_sorting
 from dovetail.rules.band_join.keys import has_keys
 from dovetail.rules.band_join.method import is_large, method_of, side_to_hash
 from dovetail.rules.band_join.preserved_rows import with_matches
-from dovetail.rules.band_join.products import Products, seconds_of
+from dovetail.rules.band_join.products import Products
 from dovetail.rules.band_join.spark_join import SparkJoin, can_broadcast, find_unique_match
-from dovetail.rules.band_join.text_positions import why_texts_are_alike
 from dovetail.rules.context import Context
 from dovetail.rules.rule import rule
 
@@ -39,22 +39,24 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         code: ReasonCode = "few_rows" if left.known else "unique_match"
         plans = _own_join(join, left, right, ctx), "bins, which need one more shuffle"
         return _leave(join, reason, code, plans, ctx)
-    join, shares = select_band(join, left, right, ctx)
-    if reason := why_texts_are_alike(join, left, right, ctx):
+    shares = None
+    if join.others or join.schemes:
+        join, shares = select_band(join, left, right, ctx)
+    if reason := _why_texts_are_alike(join, left, right, ctx):
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
         return Spark(join.plain)
     over_bins = candidates(join, left, right, ctx)
     if not over_bins:
         ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)
         return Spark(join.plain)
-    best = min(over_bins, key=lambda one: seconds_of(one, join.kind))
+    best = min(over_bins, key=lambda one: one.seconds(join.kind))
     if is_large(join, left, right, ctx) and not side_to_hash(join.kind, best.sizes, ctx):
         over_bins = for_sorting(over_bins, join, left, right)
     key_share = spark_join.key_share if shares else None
     if shares and key_share is not None:
         over_bins = Products(join, shares, (left, right), ctx).added_to(over_bins, key_share)
     own, refused = _own_join(join, left, right, ctx), ""
-    for best in sorted(over_bins, key=lambda one: seconds_of(one, join.kind, key_share or 1)):
+    for best in sorted(over_bins, key=lambda one: one.seconds(join.kind, key_share or 1)):
         if reason := spark_join.is_faster_than(best.cost):
             return _leave(join, reason, "few_rows", (own, best.plan), ctx)
         chosen = KeyJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
@@ -71,6 +73,25 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         return chosen
     ctx.decline(refused, join.band.conjuncts[0].place)
     return Spark(join.plain)
+
+
+def _why_texts_are_alike(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
+    """The reason why bins of a band over texts would prune nothing, or may not; None for any other band.
+
+    Only digits and the characters ``-./:`` have positions of their own: names all have one, and would meet in one bin.
+    """
+    if join.band.axis.name != "text" or ctx.force:
+        return None
+    band = join.band.in_left if isinstance(join.band, OverlapBand) else join.band
+    point = band.left if isinstance(band, DistanceBand) else band.point
+    is_left = isinstance(band, DistanceBand) or band.side == "left"
+    relation, size = (join.left, left) if is_left else (join.right, right)
+    span = ctx.extent(relation, join.band.axis.real_position(point.text, point.type)) if size.plain else None
+    if span is None:
+        return f"whether the texts of {point.text} begin with different digits is not known"
+    if span[0] == span[1]:
+        return f"the texts of {point.text} begin with letters or with the same digits, so they all lie in one bin"
+    return None
 
 
 def _leave(

@@ -25,7 +25,7 @@ def drop_hints(project: Project, ctx: Context) -> Spark | None:
             kept.append(hint.text)
         elif others:
             kept.append(f"{hint.name}({', '.join(others)})")
-    if kept == [hint.text for hint in hints]:
+    if project.hint is None or kept == [hint.text for hint in hints]:
         return None
     return Spark(replace(project, hint=Scalar(f"/*+ {', '.join(kept)} */", (), project.hint.place) if kept else None))
 

@@ -1,4 +1,4 @@
-"""Chooses between correlated subqueries, which scan the table again, and windows over the rows of the block."""
+"""Chooses between subqueries, which scan the table again, and one scan: with windows, or with merged aggregates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Logical
 from dovetail.planner.logical.self_aggregate import Rows, SelfAggregate
+from dovetail.planner.logical.self_join import MergedScalarAggregates
 from dovetail.planner.physical.base import Rewriting
 from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.context import Context
@@ -18,6 +19,12 @@ from dovetail.rules.window.self_join_cost import self_join_suffices
 
 _SMALL = 4  # a relation of so many times fewer rows is counted while planning
 _WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count takes
+
+
+@rule(MergedScalarAggregates)
+def lower_merged_scalar_aggregates(node: MergedScalarAggregates, ctx: Context) -> Rewriting:
+    """Compute the merged scalar aggregates in one scan, since a FILTER costs less than another scan."""
+    return Rewriting(node.other, "MergedScalarAggregates", node.description, node.output)
 
 
 @rule(SelfAggregate)

@@ -20,7 +20,7 @@ from dovetail.rules.batches import RULES
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 OPERATOR = re.compile(r"^[-+ │├└─]*(?:subquery \d+: )?(\w+)(?:  |$)", re.MULTILINE)
 BASES = {"Alternatives"}  # what is seen are its kinds
-TIDYING = {"drop_hints", "keep_nested_loop", "leave_to_spark"}  # the trace does not name them
+TIDYING = {"drop_hints", "keep_nested_loop"}  # the trace does not name them
 # What `explain("cost")` says of choices: what was taken somewhere, and what was not.
 CHOSEN = (
     "Spark's own join, .* pairs of .* rows: .*",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, plan_case
-from dovetail.optimizer.lookups import is_rewriting_required
 from dovetail.optimizer.options import Options
 from dovetail.optimizer.planning import plan_sql
 
@@ -25,7 +24,7 @@ def test_a_rule_leaves_streams_alone_unless_it_says_otherwise() -> None:
         tables = tuple(replace(t, stream=not t.view) for t in catalog.tables)
         plan = plan_sql(case.sql, replace(catalog, tables=tables), Options(force=True, strict=True))
         assert "lengths measured" not in plan.explain(), case.name
-        if is_rewriting_required(plain):
+        if plain.required:
             seen["asks for tables as of a time"] += 1
             continue
         streams = replace(catalog, tables=tables).streams(case.sql)

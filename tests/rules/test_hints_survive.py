@@ -24,7 +24,7 @@ from dovetail.rules.query.hinted import looks_through
 
 ROOT = Path(__file__).parents[2] / "golden_plans"
 AT = "FOR SYSTEM_TIME AS OF PROCTIME() AS"
-BASIC = ("leave_to_spark", "lookup_join", "lower_lookup_join", "lookup_hints")
+BASIC = ("lookup_join", "lower_lookup_join", "lookup_hints")
 
 
 def unhinted() -> list[Case]:
