@@ -204,7 +204,7 @@ class Driver:
                 for rule in batch.rules
                 if isinstance(node, rule.on)
                 and rule.name not in self.options.disabled_rules
-                and not (self.streams and rule.refused(self.streams))
+                and not rule.refused(self.streams)
             ]
         found = self._rules_by_class[key]
         if after is None:

@@ -28,8 +28,7 @@ from dovetail.planner.logical import Logical, Statement
 from dovetail.planner.physical.base import Physical
 from dovetail.planner.rendered import MARKS, find_generated_names
 from dovetail.planner.sql.from_sql import from_sql
-from dovetail.planner.sql.lookup_columns import narrowed
-from dovetail.planner.sql.lookup_views import with_views, without_rows
+from dovetail.planner.sql.lookup_views import narrowed, with_views, without_rows
 from dovetail.planner.sql.to_sql import for_spark, to_sql
 from dovetail.planner.tree import unwrap
 from dovetail.rules.query.lost_order import lost_orders

@@ -76,8 +76,8 @@ class Rule:
     needs: frozenset[Feature] = frozenset()
 
     def refused(self, streams: int) -> str | None:
-        """Why the rule leaves a statement alone that reads streams, so many; None where it need not."""
-        if self.streams == "any" or (self.streams == "one" and streams == 1):
+        """Why the rule leaves a statement alone that reads so many streams; None where it need not."""
+        if not streams or self.streams == "any" or (self.streams == "one" and streams == 1):
             return None
         if self.streams == "one":
             return (

@@ -20,9 +20,8 @@ from dovetail.optimizer.verification import Verification
 from dovetail.planner.band.axis import Axis
 from dovetail.planner.errors import OptionError, Place
 from dovetail.planner.explain.html.band_picture import _histogram, band_pictures
-from dovetail.planner.explain.html.page import _format_bytes, _format_figure, render_fragment
+from dovetail.planner.explain.html.page import _format_bytes, _format_figure, compare_trees, render_fragment
 from dovetail.planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
-from dovetail.planner.explain.html.trees import compare_trees
 from dovetail.planner.explain.measured import MeasuredOperator, MeasuredRun, MeasuredRuns
 from dovetail.planner.explain.records import Choice, MeasuredLengths
 from dovetail.planner.state.stream import Stream

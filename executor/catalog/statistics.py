@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from dovetail.executor.catalog.datafusion_plan import parse_datafusion_statistics
-from dovetail.executor.catalog.table_rows import counted_rows
 from dovetail.planner.catalog.measure import is_expensive
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics
 
@@ -49,3 +49,21 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would mean empty
     is_guess = rows is None or "Filter" in operators
     return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap, is_guess)
+
+
+_ONE_BY_ONE = ("Project", "Filter")  # operators that return at most the rows that they read
+
+
+def counted_rows(plan: Any) -> int | None:
+    """The rows of the one table that an optimized plan projects and filters; None if nobody counted them.
+
+    Filters count as if they kept every row, as in Spark's estimate of bytes.
+    """
+    while plan.nodeName() in _ONE_BY_ONE:
+        plan = plan.child()
+    if not plan.nodeName().startswith("LogicalRelation"):
+        return None
+    table = plan.catalogTable()
+    statistics = table.get().stats() if table.isDefined() else table
+    rows = statistics.get().rowCount() if statistics.isDefined() else statistics
+    return int(str(rows.get())) if rows.isDefined() else None

@@ -2,6 +2,9 @@
 
 A client has a plan without types, and without the columns of a table: the server has these.  Versions of PySpark differ
 in the fields of a message, so each reader lists the fields that it understands.
+
+``spark.table("lines")`` has another plan ID each time, by which columns such as ``lines["id"]`` refer to it.  An
+identity numbers these IDs in the order in which they appear, and leaves out where in the program an expression is.
 """
 
 from __future__ import annotations
@@ -10,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dovetail.executor.connect.identity import RELATION, identity_of, messages_of
 from dovetail.executor.frame_sql.shape import Kind
 from dovetail.planner.errors import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 _MARK = "__dovetail_end_of_relation"
 _INPUTS = ("input", "left", "right", "left_input", "right_input")
@@ -201,3 +204,46 @@ def _copy(relation: Any) -> Any:
 
 def _client(session: SparkSession) -> Any:
     return session.client
+
+
+RELATION = "spark.connect.Relation"
+_ORIGIN = "spark.connect.Origin"
+_PLAN_ID = "plan_id"
+
+
+def identity_of(relation: Any) -> bytes:
+    """Return bytes that are equal only for relations that are the same but for their plan IDs."""
+    copied = type(relation)()
+    copied.CopyFrom(relation)
+    ids: dict[int, int] = {}  # negative, so that they differ from IDs outside of the relation, which stay
+    for message in _messages_in(copied):
+        if message.DESCRIPTOR.full_name == RELATION and message.common.HasField(_PLAN_ID):
+            ids.setdefault(message.common.plan_id, -1 - len(ids))
+    for message in _messages_in(copied):
+        for field, value in message.ListFields():
+            if field.name == _PLAN_ID and value in ids:
+                setattr(message, _PLAN_ID, ids[value])
+            elif field.message_type is not None and field.message_type.full_name == _ORIGIN:
+                message.ClearField(field.name)
+    return bytes(copied.SerializeToString(deterministic=True))
+
+
+def messages_of(message: Any) -> Iterator[Any]:
+    """The messages in the fields of a message."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            yield from (one for one in value.values() if hasattr(one, "ListFields"))
+        elif hasattr(value, "ListFields"):
+            yield value
+        else:
+            yield from value
+
+
+def _messages_in(message: Any) -> Iterator[Any]:
+    """A message and all those in it."""
+    waiting = [message]
+    while waiting:
+        yield (found := waiting.pop())
+        waiting += messages_of(found)

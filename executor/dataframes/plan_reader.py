@@ -18,7 +18,6 @@ from dovetail.executor.dataframes.catalyst_tree import Catalyst, read_catalyst
 from dovetail.executor.dataframes.expressions import ExpressionReader
 from dovetail.executor.dataframes.function_registry import function_registry
 from dovetail.executor.dataframes.jvm_plan import PlanNode, columns_only, read_expressions, read_named
-from dovetail.executor.dataframes.tables_read_again import TablesReadAgain
 from dovetail.executor.dataframes.window_expressions import read_order
 from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, Trees, scalar
 from dovetail.executor.frame_sql.shape import PlanShape, below_aliases, cached_rows
@@ -29,6 +28,9 @@ from dovetail.planner.logical import JoinKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+from itertools import combinations
 
 _JOINS: dict[str, JoinKind] = {
     "Inner": "inner",
@@ -193,3 +195,33 @@ def _columns(node: PlanNode) -> list[tuple[int, str]]:
 
 def _split(node: Catalyst) -> list[Catalyst]:
     return [part for child in node.children for part in _split(child)] if node.name == "And" else [node]
+
+
+class TablesReadAgain:
+    """The relations of a plan, each with its table; ``any``: whether a table is read more than once."""
+
+    def __init__(self, shape: PlanShape[PlanNode]) -> None:
+        self._is_cached = shape.is_cached
+        self._tables = [(relation, table) for relation in shape.relations() if (table := self._table_of(relation))]
+        self.any = any(one.has_rows_of(other) for (_, one), (_, other) in combinations(self._tables, 2))
+
+    def has_columns(self, node: PlanNode) -> bool:
+        """Whether the columns of a table are written, since there is a table that is read again."""
+        return self.any and self._table_of(node) is not None and not self._is_cached(node)
+
+    def has_other_rows(self, node: PlanNode) -> bool:
+        """Whether another relation reads other rows or columns of the table below a relation."""
+        table = self._table_of(node)
+        return table is not None and any(
+            table.has_rows_of(other) and not node.has_rows_of(relation) for relation, other in self._tables
+        )
+
+    def _table_of(self, node: PlanNode) -> PlanNode | None:
+        """The leaf below filters, columns and aggregates; None if there is another operator, or rows are cached."""
+        while not self._is_cached(node):
+            if not node.children:
+                return node
+            if node.kind not in ("alias", "filter", "aggregate", "select"):
+                return None
+            node = node.child
+        return None

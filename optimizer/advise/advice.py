@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,6 @@ from time import perf_counter
 from dovetail.optimizer.advise.planners import WorkloadPlanner, created_name
 from dovetail.optimizer.advise.remedies import has_or, loop_remedy, remedy_of
 from dovetail.optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
-from dovetail.optimizer.advise.variables import assignment, check_template, substitute_variables
 from dovetail.optimizer.advise.workload import WorkloadStatement
 from dovetail.optimizer.commands.failures import describe_failure
 from dovetail.optimizer.plan import Plan
@@ -154,3 +154,38 @@ def _first_word(text: str) -> str:
         return tokenize(text).word(0)
     except Unsupported:
         return ""
+
+
+_VARIABLE = re.compile(r"\$\{(?:(?:hiveconf|hivevar|sparkconf|spark):)?([^{}]+)\}")
+_SET = re.compile(r"(?is)\s*SET\s+(?:(?:hiveconf|hivevar):)?([\w.]+)\s*=\s*(.*?)\s*;?\s*")
+_JINJA = re.compile(r"\{\{|\{%|\{#")
+_STRINGS = re.compile(r"""(?s)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/""")
+
+
+def assignment(text: str) -> tuple[str, str] | None:
+    """The name and value of a ``SET name = value``; None for any other statement."""
+    found = _SET.fullmatch(text)
+    return (found[1], found[2]) if found else None
+
+
+def substitute_variables(text: str, values: Mapping[str, str]) -> str:
+    """A statement with values in the place of ``${name}``, as Spark replaces them.  Raises ``QueryError``."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] in values:
+            return values[found[1]]
+        raise QueryError(
+            f"{found[0]} has no value. Spark replaces it before it parses the statement; give a value with "
+            f"--conf {found[1]}=VALUE, or with SET {found[1]} = VALUE in a statement before this one."
+        )
+
+    return _VARIABLE.sub(value, text)
+
+
+def check_template(text: str) -> None:
+    """Raise ``QueryError`` for a text with Jinja outside its strings and comments."""
+    if found := _JINJA.search(_STRINGS.sub("", text)):
+        raise QueryError(
+            f"The statement is a Jinja template: it has {found[0]}. Run `dbt compile` and name the dbt project, or the "
+            "folder target/compiled."
+        )

@@ -11,7 +11,7 @@ A condition with a name that cannot be resolved counts as an equality, so that n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dovetail.planner.bind.names import Resolver
@@ -22,10 +22,27 @@ from dovetail.planner.conditions.compared import compared
 from dovetail.planner.conditions.normal_form import normal_form
 from dovetail.planner.errors import NoSuchColumn, Place, Refused, Unsupported
 from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.aggregate_calls import aggregates_rows
 from dovetail.planner.expr.subqueries import subqueries
-from dovetail.planner.logical import Cte, Derived, Join, LateralView, Logical, Nested, Project, Relation, Scan
+from dovetail.planner.logical import (
+    Aggregate,
+    Cte,
+    Derived,
+    Filter,
+    Join,
+    LateralView,
+    Limit,
+    Logical,
+    Nested,
+    OneRow,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    With,
+    Wrapped,
+)
 from dovetail.planner.tree import Node
-from dovetail.rules.analysis.single_row import has_one_row
 from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.from_items import bare, leaves
 from dovetail.rules.query.query_block import QueryBlock, read_block
@@ -261,3 +278,28 @@ def _name(relation: Logical | None) -> str:
         case Join() | Nested() | LateralView():
             return " and ".join(_name(child) for child in relation.children)  # type: ignore[arg-type]
     return "a relation"
+
+
+def has_one_row(node: Node, definitions: Mapping[str, Cte]) -> bool:
+    """Whether a relation or query returns at most one row: an aggregate without groups, LIMIT 1, no FROM."""
+    match node:
+        case Scan() if node.cte in definitions:
+            return has_one_row(definitions[node.cte].query, definitions)
+        case Derived():
+            return has_one_row(node.query, definitions)
+        case Limit():
+            return node.count.text in ("0", "1") or has_one_row(node.child, definitions)
+        case Join():
+            return all(has_one_row(side, definitions) for side in node.children)
+        case With() | Wrapped() | Sort() | Nested():
+            return has_one_row(node.children[-1], definitions)
+        case OneRow():
+            return True
+        case Project():
+            below: Node = node.child
+            while isinstance(below, Filter):
+                below = below.child
+            if isinstance(below, Aggregate):
+                return False
+            return isinstance(below, OneRow) or any(map(aggregates_rows, node.items))
+    return False

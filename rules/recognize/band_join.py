@@ -1,15 +1,26 @@
 """Recognizes band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
+from __future__ import annotations
+
+from contextlib import suppress
+
+from sqlglot import exp
+
 from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
 from dovetail.planner.band.read_bands import OneSided, read_bands
 from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.calls import call_parts
 from dovetail.planner.keys.read_keys import looks_like_keys
-from dovetail.planner.logical import BandJoin, Join, Logical
-from dovetail.rules.band_join.handmade_bins import handmade_bins
+from dovetail.planner.logical import BandJoin, Join, LateralView, Logical, Opaque
 from dovetail.rules.context import Context
-from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.condition_scope import condition_scope, equalities
 from dovetail.rules.query.correlation import is_in_correlated_subquery, references_left
-from dovetail.rules.query.key_schemes import read_key_schemes
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import bare, leaves
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.subquery_columns import columns_inside
+from dovetail.rules.recognize.key_join import read_key_schemes
 from dovetail.rules.rule import rule
 
 
@@ -71,3 +82,38 @@ def _report_other_joins(join: Join, ctx: Context) -> None:
     condition = " AND ".join(c.shown for c in join.condition)
     reason = f"{condition}: no equality and no band, so every pair is compared"
     ctx.decline(reason, join.condition[0].place, "no_equality")
+
+
+def handmade_bins(join: Join, ctx: Context) -> Scalar | None:
+    """The equality of a join on bins that the user has made; None if it has none."""
+    for conjunct in join.condition:
+        with suppress(Refused):
+            for equality in equalities((conjunct,), condition_scope(join, ctx)):
+                ends = zip(equality.operands, (join.left, join.right), strict=True)
+                if any(_is_bin(end, side, ctx) for end, side in ends):
+                    return conjunct
+    return None
+
+
+def _is_bin(tree: exp.Expression, side: Logical, ctx: Context) -> bool:
+    """Whether an expression is one of the numbers from one to another, each in a row of its own."""
+    if isinstance(tree, exp.Explode):
+        name, _ = call_parts(tree.this) or (tree.this.name, [])
+        return name.lower() == "sequence"
+    if not isinstance(tree, exp.Column):
+        return False
+    scope, relations = ctx.scope(side), leaves(side, named=True)
+    column = scope.column(tree)
+    if len(relations) != len(scope.sources):
+        return False
+    relation = bare(relations[column.relation])
+    if isinstance(relation, LateralView | Opaque):
+        text = relation.text.text.lower()
+        return "explode" in text and "sequence" in text
+    query = definition_of(relation, ctx)
+    block = None if query is None else read_block(query)
+    if block is None:
+        return False
+    inside = columns_inside(block, scope.sources[column.relation], ctx, computed=True)
+    text = inside.get(column.name, "")
+    return bool(text) and _is_bin(Scalar(text).tree, block.tree, ctx)

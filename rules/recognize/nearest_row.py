@@ -1,4 +1,12 @@
-"""Recognizes joins of which a query keeps the nearest row: ``row_number() OVER (…) = 1``, ``max_by(q.price, q.ts)``."""
+"""Recognizes joins of which a query keeps the nearest row: ``row_number() OVER (…) = 1``, ``max_by(q.price, q.ts)``.
+
+Where rows that tie are kept, they have the nearest time of their left row.  So each left row is joined with this time
+first, and then with the right rows of this time:
+
+    t JOIN q ON q.k = t.k AND q.ts <= t.ts   →   (t with the last q.ts) JOIN q ON q.k = t.k AND q.ts = the last q.ts
+
+The bounds on the time hold of the nearest one.  Left out, they make no band beside the equality.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +18,10 @@ from typing import NamedTuple
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque, Project, Scan, Sort, Verbatim, With
-from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestTies
+from dovetail.planner.logical.nearest_join import Joins, Nearest, NearestJoin, NearestTies, ShownRelation
+from dovetail.planner.types.schema import Column
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
 from dovetail.rules.nearest.first_row import (
@@ -27,7 +37,6 @@ from dovetail.rules.nearest.kept_rows import kept_above
 from dovetail.rules.nearest.pairs import Pairs, Wanted, may_be_nearest, nearest_join
 from dovetail.rules.nearest.ranked_subquery import ranked_subquery
 from dovetail.rules.nearest.shown_columns import all_readers_of, readers_of
-from dovetail.rules.nearest.tied_rows import tied_rows
 from dovetail.rules.query.from_items import bare, with_leaves
 from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
@@ -224,3 +233,32 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
             if new := _over_nearest(bottom, partial(wanted_by_aggregates, block), groups):
                 return new.in_place(node, block)
     return None
+
+
+def tied_rows(written: Join, pairs: Pairs, wanted: Wanted, nearest: Nearest, function: str) -> tuple[Join, NearestJoin]:
+    """A join with all rows of the nearest time, and the join with this time on its left side.
+
+    Raises ``Refused`` where the right side may have other rows when it is read again.
+    """
+    join, ctx = pairs.join, pairs.ctx
+    if reason := ctx.nonrepeatable_reason(join.right):
+        raise Refused(f"{function}() needs a second read of the right side, and {reason}")
+    alias, time = ctx.fresh("nearest"), nearest.times[1]
+    name = f"{alias}_time"
+    shown = ShownRelation(alias, (Column(name, nearest.time_type),), (time,), hidden=True)
+    outer = join.kind == "left"
+    timed = NearestJoin(
+        join.left,
+        join.right,
+        "left" if outer else "inner",
+        "LEFT JOIN" if outer else "JOIN",
+        join.condition,
+        replace(nearest, right=(shown,)),
+        certain=True,
+    )
+    rest = (conjunct for conjunct in join.condition if not pairs.only_bounds_time(conjunct, wanted))
+    tied = Scalar(f"{operand(time)} = {alias}.{name}")
+    condition = (*rest, tied)
+    if written.kind == "right":
+        return Join(join.right, timed, "right", written.keyword, condition), timed
+    return Join(timed, join.right, timed.kind, timed.keyword, condition), timed

@@ -17,13 +17,18 @@ from dovetail.planner.explain.explanation import Explanation
 from dovetail.planner.explain.html.band_picture import band_pictures
 from dovetail.planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
 from dovetail.planner.explain.html.routes import routes_of
-from dovetail.planner.explain.html.trees import compare_trees, tree_lines
 from dovetail.planner.explain.measured import MeasuredOperator
 from dovetail.planner.explain.printer import diff
 from dovetail.planner.explain.records import Choice, CostNote
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from dovetail.planner.tree import Node
 
 T = TypeVar("T")
 
@@ -212,3 +217,36 @@ def _scale(value: float, step: int, units: tuple[str, ...]) -> str:
 
 def _format_seconds(value: float) -> str:
     return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
+
+
+@dataclass(frozen=True)
+class TreeLine:
+    """A node of a plan: its depth, operator, detail and notes; ``subquery``: its number if it is one, else 0."""
+
+    depth: int
+    label: str
+    detail: str
+    notes: tuple[str, ...] = ()
+    subquery: int = 0
+    changed: bool = False
+
+
+def tree_lines(node: Any, depth: int = 0, subquery: int = 0) -> list[TreeLine]:
+    """The nodes of a plan, parents first."""
+    lines = [TreeLine(depth, node.label, node.detail, node.notes, subquery)]
+    for child in node.children:
+        lines += tree_lines(child, depth + 1)
+    for number, plan in enumerate(node.subplans, 1):
+        lines += tree_lines(plan, depth + 1, number)
+    return lines
+
+
+def compare_trees(before: Node, after: Node) -> tuple[list[TreeLine], list[TreeLine]]:
+    """The lines of both plans; ``changed`` are those that the other plan does not have.  Depth does not count."""
+    old, new = tree_lines(before), tree_lines(after)
+    keys = [[(line.label, line.detail, line.notes) for line in lines] for lines in (old, new)]
+    for tag, a, b, c, d in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes():
+        if tag != "equal":
+            old[a:b] = [replace(line, changed=True) for line in old[a:b]]
+            new[c:d] = [replace(line, changed=True) for line in new[c:d]]
+    return old, new
