@@ -18,7 +18,7 @@ from dovetail.planner.deadline import check_deadline
 from dovetail.planner.errors import Place, QueryError, Refused, RuleError
 from dovetail.planner.explain.printer import show_steps, show_tree
 from dovetail.planner.explain.records import Choice, CostNote, Declined
-from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement
+from dovetail.planner.logical import Cte, Derived, Logical, Scan, Sort, Statement
 from dovetail.planner.logical.alternatives import Alternatives
 from dovetail.planner.logical.base import expressions
 from dovetail.planner.logical.joins import RecognizedJoin
@@ -28,6 +28,7 @@ from dovetail.planner.tree import Node, unwrap
 from dovetail.rules.batches import BATCHES
 from dovetail.rules.context import Context
 from dovetail.rules.features import Feature, features
+from dovetail.rules.query.query_block import QueryBlock, read_block
 from dovetail.rules.rule import Batch, Rule
 
 Stage = Literal["parse", "normalize", "recognize", "lower"]
@@ -215,11 +216,14 @@ class Driver:
     def _apply(self, rule: Rule, node: Node) -> Node | None:
         if rule.needs and rule.needs.isdisjoint(self._features):
             return None
+        subject = self._block(rule, node) if rule.block else node
+        if subject is None:
+            return None
         check_deadline()
         self.context.rule = rule.name
         start = perf_counter()
         try:
-            return rule.function(node, self.context)
+            return rule.function(subject, self.context)
         except QueryError:
             raise
         except Refused as no:  # an expression that only Spark supports
@@ -230,6 +234,10 @@ class Driver:
         finally:
             seconds = self.trace.seconds
             seconds[rule.name] = seconds.get(rule.name, 0.0) + perf_counter() - start
+
+    def _block(self, rule: Rule, node: Node) -> QueryBlock | None:
+        """The query block that a rule gets for a node."""
+        return None if Sort in rule.on and isinstance(self.context.above, Sort) else read_block(node)
 
     @staticmethod
     def _check_output(rule: Rule, before: Node, after: Node) -> None:

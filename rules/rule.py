@@ -31,6 +31,7 @@ does that only rewrites a condition.
 
 What rules read and write:
 
+- ``@rule(Project, Sort, block=True)`` gets a query block (``rules/query/query_block.py``) in the place of a node;
 - a comparison by ``compared`` (``planner/conditions/compared.py``); sides, types and equal spellings of expressions by
   ``condition_scope(join, ctx)``, which raises ``Refused`` for a name that cannot be resolved.  A function that
   ``planner/expr/calls.py`` does not name is ``exp.Anonymous``, whose ``name`` is as written;
@@ -64,6 +65,9 @@ class Rule:
     micro-batches.  ``any``: any number of streams; the rule changes nothing of the state that Spark keeps for them, or
     replaces syntax that Spark cannot run.
 
+    ``block``: the function gets the ``QueryBlock`` of a node, and is not called for a node that has none.  If it is on
+    ``Sort``, an ORDER BY is part of the block, and the function is not called for the SELECT below it.
+
     ``needs``: features (``rules/features.py``), one of which a plan must have; empty for a rule that takes any plan.
     """
 
@@ -74,6 +78,7 @@ class Rule:
     doc: str
     streams: Streams = "none"
     needs: frozenset[Feature] = frozenset()
+    block: bool = False
 
     def refused(self, streams: int) -> str | None:
         """Why the rule leaves a statement alone that reads so many streams; None where it need not."""
@@ -88,17 +93,17 @@ class Rule:
 
 
 def rule(
-    *on: type, needs: tuple[Feature, ...] = (), streams: Streams = "none"
+    *on: type, block: bool = False, needs: tuple[Feature, ...] = (), streams: Streams = "none"
 ) -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
     """Make a function of (node, context) a rule of the same name: it reads nodes of the types ``on``.
 
-    ``needs`` and ``streams``: as in ``Rule``.
+    ``block``, ``needs`` and ``streams``: as in ``Rule``.
     """
 
     def decorate(function: Callable[[Any, Context], Node | None]) -> Rule:
         doc = cleandoc(function.__doc__ or "")
         why = " ".join(doc.split("\n\n")[0].split())
-        return Rule(function.__name__, on, function, why, doc, streams, frozenset(needs))
+        return Rule(function.__name__, on, function, why, doc, streams, frozenset(needs), block)
 
     return decorate
 

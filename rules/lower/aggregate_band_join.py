@@ -28,7 +28,7 @@ from dovetail.rules.band_join.keys import sample_rows
 from dovetail.rules.band_join.spark_join import SparkJoin
 from dovetail.rules.context import Context, Intervals
 from dovetail.rules.query.condition_scope import condition_scope
-from dovetail.rules.query.query_block import QueryBlock, block_with_order
+from dovetail.rules.query.query_block import QueryBlock
 from dovetail.rules.rule import rule
 
 _CELLS = 127
@@ -39,19 +39,18 @@ _ENDLESS = 0.5  # what part of the intervals without an end hold a point
 _FEW_ROWS = 2**31  # sums of so many INTs fit BIGINT
 
 
-@rule(Sort, Project, needs=("aggregate",))
-def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggregate | None:
+@rule(Sort, Project, block=True, needs=("aggregate",))
+def aggregate_band_join(block: QueryBlock, ctx: Context) -> RunningBandAggregate | None:
     """Compute the aggregates of a band join from running sums over sorted ends, without making its pairs.
 
     Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
     that hold a point is a running sum.  It pays where pairs are many more than rows.  An outer join preserves the
     grouped side: each of its rows counts once more, with nothing to add up.
     """
-    block = block_with_order(node, ctx)
-    join = block and block.tree
-    if block is None or not isinstance(join, BandJoin) or join.kind not in ("inner", "cross", "left", "right"):
+    join = block.tree
+    if not isinstance(join, BandJoin) or join.kind not in ("inner", "cross", "left", "right"):
         return None
-    if block.project not in (node, node.child) or not block.is_aggregated or not ctx.measures:
+    if len(block.above) > 1 or not block.is_aggregated or not ctx.measures:
         return None
     if block.project.hint or join.hints or join.bin_width is not None:
         return None

@@ -11,18 +11,16 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star
 from dovetail.planner.logical import Filter, Join, Logical, Project
 from dovetail.rules.context import Context
-from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.query_block import QueryBlock
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Project, needs=("star",), streams="one")
-def star_except(node: Project, ctx: Context) -> Logical | None:
+@rule(Project, block=True, needs=("star",), streams="one")
+def star_except(block: QueryBlock, ctx: Context) -> Logical | None:
     """Write ``* EXCEPT (a)`` as columns where the block has a band, whose bins the star would show as well."""
-    if not any(map(_excepts, node.items)):
-        return None
-    block = read_block(node)
-    if block is None or not isinstance(block.tree, Join):
+    node = block.project
+    if not any(map(_excepts, node.items)) or not isinstance(block.tree, Join):
         return None
     conditions = (c for n in node.child.walk() if isinstance(n, Join | Filter) for c in n.condition)
     if not any(map(looks_like_band, conditions)):

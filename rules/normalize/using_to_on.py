@@ -20,28 +20,27 @@ from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import bounds
 from dovetail.rules.query.from_items import bare
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.query.query_block import QueryBlock, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort, needs=("using",), streams="one")
-def using_to_on(node: Project | Sort, ctx: Context) -> Logical | None:
+@rule(Project, Sort, block=True, needs=("using",), streams="one")
+def using_to_on(block: QueryBlock, ctx: Context) -> Logical | None:
     """Write USING and NATURAL as equalities in ON, where a band in WHERE or a nearest row may be part of the joins.
 
     So they are where the rows of a lookup go to Python whole.  The columns that USING merges get
     the name of their relation wherever the query names them alone, and ``*`` is written as the columns that it shows,
     since ON keeps the columns of both sides.
     """
-    block = block_with_order(node, ctx)
-    joins = _joins(block.tree) if block else []
-    if block is None or not any(map(_merges, joins)):
+    joins = _joins(block.tree)
+    if not any(map(_merges, joins)):
         return None
     reader = _band(block, joins) or _lookup(joins, ctx)
     if reader is None:
         return None
     try:
-        return in_place(node, block.project, _rewrite(block, ctx.names))
+        return block.put(_rewrite(block, ctx.names))
     except Refused as no:
         what = "a lookup" if isinstance(reader, Join) else "a band or a nearest row"
         reason = f"USING and NATURAL cannot be written as ON here, which {what} needs: {no}; write ON"

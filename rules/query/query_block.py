@@ -9,6 +9,7 @@ A block is a view of the nodes that the reader made, which are nested from LIMIT
     below         Filter (QUALIFY, HAVING), Windows, Aggregate: the clauses between select list and WHERE
     condition     the conjuncts of WHERE
     tree          FROM as it is written: a relation, or joins of relations
+    query         the outermost of these nodes
 
 ``from_items`` reads ``tree`` as a list of relations, each with the way in which it is joined.  Nothing is copied:
 ``over`` puts the select list and the clauses below it over another FROM and WHERE, and what was not changed prints as
@@ -40,7 +41,6 @@ from dovetail.planner.logical import (
     expressions,
 )
 from dovetail.planner.tree import Node
-from dovetail.rules.context import Context
 from dovetail.rules.query.from_items import FromItems, read_from_items
 
 T = TypeVar("T", bound=Logical)
@@ -55,6 +55,7 @@ class QueryBlock:
     below: tuple[Filter | Windows | Aggregate, ...]
     condition: tuple[Scalar, ...]
     tree: Logical
+    query: Logical
 
     @property
     def clauses(self) -> tuple[Logical, ...]:
@@ -123,6 +124,14 @@ class QueryBlock:
             rows = replace(clause, child=rows)
         return replace(self.project, child=rows, **changes)
 
+    def put(self, new: Logical) -> Logical:
+        """The query with another SELECT in the place of this one."""
+
+        def put(query: Logical) -> Logical:
+            return new if query is self.project else replace(query, child=put(query.child))  # type: ignore[attr-defined, type-var]
+
+        return put(self.query)
+
 
 def read_block(query: Node) -> QueryBlock | None:
     """Read the one SELECT … FROM … of a query; None where there is none, or more than one."""
@@ -140,20 +149,9 @@ def read_block(query: Node) -> QueryBlock | None:
         below.append(node)
         node = node.child
     condition, node = (node.condition, node.child) if isinstance(node, Filter) else ((), node)
-    return None if isinstance(node, OneRow) else QueryBlock(tuple(above), project, tuple(below), condition, node)
-
-
-def in_place(query: Logical, project: Project, new: Logical) -> Logical:
-    """A query with another SELECT in the place of the one of its block."""
-    if query is project:
-        return new
-    assert isinstance(query, With | Sort | Limit | Wrapped)
-    return replace(query, child=in_place(query.child, project, new))
-
-
-def block_with_order(query: Node, ctx: Context) -> QueryBlock | None:
-    """Read the block of a query that is all of it: an ORDER BY above it has to be part of it, and then comes first."""
-    return None if isinstance(ctx.above, Sort) else read_block(query)
+    if isinstance(node, OneRow):
+        return None
+    return QueryBlock(tuple(above), project, tuple(below), condition, node, query)  # type: ignore[arg-type]
 
 
 def move_conjuncts(tree: T, condition: tuple[Scalar, ...], moved: Callable[[Scalar, T], T | None]) -> Logical | None:

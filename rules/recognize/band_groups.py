@@ -14,36 +14,31 @@ from dovetail.planner.logical import Derived, Join, Logical, Project, Scan, Sort
 from dovetail.rules.analysis.containment_mapping import same_tables
 from dovetail.rules.analysis.same_source import RelationLineage, same_source
 from dovetail.rules.context import Context
-from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.query_block import QueryBlock
 from dovetail.rules.rule import rule
 from dovetail.rules.window.self_groups import Groups
 
 
-@rule(Project, Sort, needs=("aggregate",))
-def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
+@rule(Project, Sort, block=True, needs=("aggregate",))
+def band_groups(block: QueryBlock, ctx: Context) -> Logical | None:
     """Recognize a self-join whose only use is to count and aggregate the rows within a band of each row.
 
     The pairs are never needed: a window with a RANGE frame counts and aggregates the rows within the band of each
     row, and the groups add up its results.
     """
-    project = node.child if isinstance(node, Sort) else node
-    if isinstance(ctx.above, Sort) or not isinstance(project, Project):  # an ORDER BY above it has to be part of it
-        return None
-    found = _read(project, ctx)
+    found = _read(block, ctx)
     if found is None:
         return None
     try:
-        return found.choice(node)
+        return found.choice()
     except Refused as no:
-        ctx.decline(f"it cannot become a window: {no}", node.keys[0].place if isinstance(node, Sort) else None)
-        return None
+        return ctx.decline(f"it cannot become a window: {no}", block.sort.keys[0].place if block.sort else None)
 
 
-def _read(project: Project, ctx: Context) -> Groups | None:
-    block = read_block(project)
-    if block is None or not isinstance(block.tree, Join) or block.tree.using or block.tree.natural:
-        return None
+def _read(block: QueryBlock, ctx: Context) -> Groups | None:
     join = block.tree
+    if len(block.above) > 1 or not isinstance(join, Join) or join.using or join.natural:
+        return None
     conjuncts = (*join.condition, *block.condition)
     if join.kind not in ("inner", "cross", "left") or not conjuncts or not block.is_aggregated:
         return None
@@ -52,22 +47,20 @@ def _read(project: Project, ctx: Context) -> Groups | None:
         return _report_self_joins(join, conjuncts, ctx)
     try:
         readings = same_source(join.left, join.right, ctx)
-        return None if readings is None or project.hint else _groups(project, block, join, readings, ctx)
+        return None if readings is None or block.project.hint else _groups(block, join, readings, ctx)
     except Refused as no:
         return ctx.decline(f"it cannot become a window: {no.reason}", no.place or bound.place) if no.reason else None
 
 
-def _groups(
-    project: Project, block: QueryBlock, join: Join, readings: tuple[RelationLineage, RelationLineage], ctx: Context
-) -> Groups:
+def _groups(block: QueryBlock, join: Join, readings: tuple[RelationLineage, RelationLineage], ctx: Context) -> Groups:
     """The windows over the rows of the left side, or else of the right one.  Raises ``Refused`` of the former."""
     try:
-        return Groups(project, block, join, readings, 0, ctx)
+        return Groups(block, join, readings, 0, ctx)
     except Refused as no:
         if join.kind == "left":
             raise
         with suppress(Refused):
-            return Groups(project, block, join, readings[::-1], 1, ctx)
+            return Groups(block, join, readings[::-1], 1, ctx)
         raise no from None
 
 

@@ -33,19 +33,19 @@ from dovetail.rules.window.frame_aggregates import FrameAggregates
 from dovetail.rules.window.self_band import Pair
 
 
-@rule(Project, needs=("subquery",))
-def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
+@rule(Project, block=True, needs=("subquery",))
+def band_subquery(block: QueryBlock, ctx: Context) -> BandWindow | None:
     """Recognize a subquery that aggregates the rows of the same table within a band of each row.
 
     Spark would join the table with itself on the equal keys and aggregate the pairs.  A window with a RANGE frame
     reads the table once (Leis et al., "Efficient Processing of Window Functions in Analytical SQL Queries", VLDB
     2015).
     """
-    block = read_block(project)
-    if block is not None:
-        for plan in (p for s in (*project.items, *block.condition) for p in s.plans):
-            _report_one_row(plan, block, ctx)
-    if block is None or not any(_is_candidate(p) for s in (*project.items, *block.condition) for p in s.plans):
+    project = block.project
+    plans = [plan for scalar in (*project.items, *block.condition) for plan in scalar.plans]
+    for plan in plans:
+        _report_one_row(plan, block, ctx)
+    if not any(map(_is_candidate, plans)):
         return None
     found = _Found(inner_joins(block, ctx.names), ctx)
     items = tuple(found.rewritten(item, item=True) for item in project.items)

@@ -47,18 +47,17 @@ from dovetail.rules.rule import rule
 _KEEPS_LEFT = ("inner", "cross", "left")
 
 
-@rule(Project, needs=("subquery",))
-def correlated_groups(project: Project, ctx: Context) -> Project | None:
+@rule(Project, block=True, needs=("subquery",))
+def correlated_groups(block: QueryBlock, ctx: Context) -> Project | None:
     """Join the groups of a band or of keys with each row, in the place of a subquery that aggregates or tests them.
 
     Spark does this as well, but later; the rules need to see the condition now.  (Neumann and Kemper, "Unnesting
     Arbitrary Queries", BTW 2015.)
     """
-    block = read_block(project)
-    if block is None or not any(map(_candidate, block.subqueries)):
+    if not any(map(_candidate, block.subqueries)):
         return None
     found = _Groups(_without_laterals(block.tree, block, ctx), block, ctx)
-    items = tuple(map(found.item, project.items))
+    items = tuple(map(found.item, block.project.items))
     condition = tuple(c if simple_test(c) else found.rewritten(c) for c in block.condition)
     if found.tree is block.tree:
         return None
@@ -66,7 +65,7 @@ def correlated_groups(project: Project, ctx: Context) -> Project | None:
         shown = expand_items(items, block.tree, ctx.names)
     except Refused as no:
         return ctx.decline(f"the subquery stays: {no.reason}", no.place)
-    return block.over(where(found.tree, condition), items=shown, names=project.output)
+    return block.over(where(found.tree, condition), items=shown, names=block.project.output)
 
 
 def _without_laterals(tree: Logical, block: QueryBlock, ctx: Context, *, keeps: bool = True) -> Logical:

@@ -39,7 +39,7 @@ from dovetail.rules.nearest.ranked_subquery import ranked_subquery
 from dovetail.rules.nearest.shown_columns import all_readers_of, readers_of
 from dovetail.rules.query.from_items import bare, with_leaves
 from dovetail.rules.query.grouping import grouping_expressions
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.subquery_columns import over_subquery
 from dovetail.rules.rule import rule
 
@@ -50,12 +50,12 @@ class _Rewritten(NamedTuple):
     block: Project
     timed: NearestJoin | None = None
 
-    def in_place(self, query: Logical, block: QueryBlock) -> Logical:
-        """A query with this block in the place of its own."""
-        new = in_place(query, block.project, self.block)
+    def in_place(self, block: QueryBlock) -> Logical:
+        """The query of a block with this one in its place."""
+        new = block.put(self.block)
         if self.timed is None:
             return new
-        return NearestTies(query, new, "the rows of the nearest time instead of all pairs", Joins((self.timed,)))
+        return NearestTies(block.query, new, "the rows of the nearest time instead of all pairs", Joins((self.timed,)))
 
 
 @rule(Project, Sort, With, needs=("window",))
@@ -67,13 +67,13 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
     """
     if isinstance(node, With):
         return _definitions(node, ctx)
-    block = block_with_order(node, ctx)
+    block = None if isinstance(ctx.above, Sort) else read_block(node)
     if block is None:
         return None
     found = read_first_row(block, ctx)
     if found is not None:
         new = _nearest(block, found, ctx) if found.count else None
-        return new and new.in_place(node, block)
+        return new and new.in_place(block)
     instead: list[tuple[Logical, Logical]] = []
     for relation, tests in _tested(block):
         if isinstance(relation, Derived) and not relation.lateral:
@@ -82,7 +82,7 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
                 instead.append((relation, replace(relation, query=query)))
     if not instead:
         return None
-    return in_place(node, block.project, block.over(where(with_leaves(block.tree, instead), block.condition)))
+    return block.put(block.over(where(with_leaves(block.tree, instead), block.condition)))
 
 
 def _definitions(node: With, ctx: Context) -> Logical | None:
@@ -136,7 +136,7 @@ def _kept(
     if not found.count and name:
         found = replace(found, count=keeps_first(tests, alias, name, ctx.names))
     new = _nearest(block, found, ctx) if found.count else None
-    return new and new.in_place(query, block)
+    return new and new.in_place(block)
 
 
 def _nearest(block: QueryBlock, found: FirstRow, ctx: Context, above: tuple[Scalar, ...] = ()) -> _Rewritten | None:
@@ -217,21 +217,20 @@ def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewrit
     return _Rewritten(block.over(over), new.timed)
 
 
-@rule(Project, Sort, needs=("aggregate",))
-def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
+@rule(Project, Sort, block=True, needs=("aggregate",))
+def nearest_groups(block: QueryBlock, ctx: Context) -> Logical | None:
     """Join each row only with its nearest row, where aggregates take the last or the first of them.
 
     The aggregates stay, over fewer rows: the greatest time of all pairs is the greatest of the nearest pairs, and so is
     the least distance.
     """
-    block = block_with_order(node, ctx)
-    if block is None or not block.is_grouped or not isinstance(block.tree, Join | LateralView):
+    if not block.is_grouped or not isinstance(block.tree, Join | LateralView):
         return None
     for bottom in bottom_joins(block, ctx):
         if may_be_nearest(block, bottom.join, by_distance=may_take_a_distance(block)):
             groups = partial(grouping_expressions, block, ctx.scope(block.tree))
             if new := _over_nearest(bottom, partial(wanted_by_aggregates, block), groups):
-                return new.in_place(node, block)
+                return new.in_place(block)
     return None
 
 

@@ -17,19 +17,18 @@ from dovetail.rules.nearest.kept_rows import kept_rows
 from dovetail.rules.nearest.picked_row import LeftRows, may_pick, picked_row, relations_read
 from dovetail.rules.nearest.shown_columns import all_readers_of
 from dovetail.rules.query.correlation import references_left
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.query.query_block import QueryBlock, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort, needs=("subquery",))
-def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
+@rule(Project, Sort, block=True, needs=("subquery",))
+def nearest_subquery(block: QueryBlock, ctx: Context) -> Logical | None:
     """Join the nearest row that a correlated subquery picks, by ORDER BY and LIMIT 1 or by an aggregate.
 
     Spark makes of it a nested loop over all rows of the inner relation and all distinct rows of the outer one.
     """
-    block = block_with_order(node, ctx)
-    if block is None or not any(map(may_pick, block.subqueries)):
+    if not any(map(may_pick, block.subqueries)):
         return None
     found = _Blocks(block, ctx)
     found.tree = found.lateral(block.tree)
@@ -37,9 +36,9 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
     found.scalars()
     if not found.joins:
         return None
-    new = in_place(node, block.project, found.rewritten())
+    new = block.put(found.rewritten())
     many = "subqueries" if len(found.joins) > 1 else "a subquery"
-    return NearestSubquery(node, new, f"the nearest row instead of {many}", Joins(tuple(found.joins)))
+    return NearestSubquery(block.query, new, f"the nearest row instead of {many}", Joins(tuple(found.joins)))
 
 
 def _place(block: QueryBlock) -> Place | None:

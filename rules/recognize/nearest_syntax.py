@@ -13,18 +13,15 @@ from dovetail.rules.context import Context
 from dovetail.rules.nearest.asof_join import nearest_of_asof_join
 from dovetail.rules.nearest.nearest_by import nearest_of_nearest_by
 from dovetail.rules.nearest.shown_columns import all_readers_of, joins_of
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.query.query_block import QueryBlock, where
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort, needs=(NearestSyntax,))
-def nearest_syntax(node: Project | Sort, ctx: Context) -> Logical | None:
+@rule(Project, Sort, block=True, needs=(NearestSyntax,))
+def nearest_syntax(block: QueryBlock, ctx: Context) -> Logical | None:
     """Join each row only with the right rows that ASOF JOIN or NEAREST BY picks, on every version of Spark."""
-    block = block_with_order(node, ctx)
-    if block is None or not any(isinstance(n, NearestSyntax) for n in joins_of(block.tree)):
-        return None
     tree = _over_nearest(block.tree, block, ctx)
-    return None if tree is block.tree else in_place(node, block.project, block.over(where(tree, block.condition)))
+    return None if tree is block.tree else block.put(block.over(where(tree, block.condition)))
 
 
 def _over_nearest(tree: Logical, block: QueryBlock, ctx: Context) -> Logical:

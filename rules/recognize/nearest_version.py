@@ -25,19 +25,18 @@ from dovetail.rules.nearest.pairs import Pairs, Wanted, comparisons_of
 from dovetail.rules.nearest.shown_columns import all_readers_of, joins_of
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import bare, with_leaves
-from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.subquery_columns import columns_inside
 from dovetail.rules.rule import rule
 
 
-@rule(Project, Sort, needs=("window",))
-def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
+@rule(Project, Sort, block=True, needs=("window",))
+def nearest_versions(block: QueryBlock, ctx: Context) -> Logical | None:
     """Join each row with the version that is valid at its time, which is the last one that is not after it.
 
     Spark compares each row with every version of its key.
     """
-    block = block_with_order(node, ctx)
-    if block is None or block.project.hint:
+    if block.project.hint:
         return None
     found: list[tuple[Join, NearestJoin]] = []
     condition = block.condition
@@ -49,9 +48,8 @@ def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
     if not found:
         return None
     rows = where(with_leaves(block.tree, reversed(found)), condition)
-    new_query = in_place(node, block.project, block.over(rows))
-    description = "the last version instead of all versions of a key"
-    return NearestVersions(node, new_query, description, Joins(tuple(join for _, join in found)))
+    why = "the last version instead of all versions of a key"
+    return NearestVersions(block.query, block.put(block.over(rows)), why, Joins(tuple(new for _, new in found)))
 
 
 def _over_versions(

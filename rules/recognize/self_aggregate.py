@@ -12,7 +12,7 @@ from dovetail.planner.logical import Project, expressions
 from dovetail.planner.logical.self_aggregate import Rows, SelfAggregate
 from dovetail.rules.context import Context
 from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
-from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.query_block import QueryBlock
 from dovetail.rules.query.tables import tables
 from dovetail.rules.rule import rule
 from dovetail.rules.window.anti_join import as_not_exists, refused_anti_join
@@ -22,8 +22,8 @@ from dovetail.rules.window.self_window import WindowedBlock
 from dovetail.rules.window.semi_joins import semi_joins_as_exists
 
 
-@rule(Project, needs=("self_join",))
-def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
+@rule(Project, block=True, needs=("self_join",))
+def self_aggregate(block: QueryBlock, ctx: Context) -> SelfAggregate | None:
     """Replace a correlated subquery over the same table with a window function.
 
     A window over the key replaces an aggregate of the rows with the same key.  It also replaces EXISTS and NOT EXISTS
@@ -32,20 +32,20 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
     Subquery Elimination Using Window Aggregation", SIGMOD 2003).
     """
     found = None
-    if not_exists := semi_joins_as_exists(project, ctx) or as_not_exists(project, ctx.names):
-        found = _recognized(not_exists, project, ctx)
-    elif no := refused_anti_join(project, ctx.names):
+    if not_exists := semi_joins_as_exists(block, ctx) or as_not_exists(block, ctx.names):
+        found = _recognized(not_exists, block.project, ctx)
+    elif no := refused_anti_join(block, ctx.names):
         ctx.decline(f"not a window: {no.reason}", no.place)
-    return found or _recognized(project, project, ctx)
+    return found or _recognized(block, block.project, ctx)
 
 
-def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggregate | None:
+def _recognized(block: QueryBlock, written: Project, ctx: Context) -> SelfAggregate | None:
     """Return a block with windows that is equivalent to ``written``."""
-    block = read_block(project)
-    if block is None or project.hint:
+    if block.project.hint:
         return None
     read = tables(block.tree, ctx.definitions)
-    held = [s for node in (project, *block.tree.walk()) for s in expressions(node) if s.plans] + [*block.condition]
+    nodes = (block.project, *block.tree.walk())
+    held = [*(s for node in nodes for s in expressions(node) if s.plans), *block.condition]
     joined = any(may_be_joined(node, read, ctx) for node in block.tree.walk())
     if not joined and not any(correlated_form(s, read, ctx) for s in held):
         return None

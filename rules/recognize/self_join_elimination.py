@@ -14,24 +14,21 @@ from dovetail.rules.query.char_columns import check_values
 from dovetail.rules.query.correlation import check_not_correlated
 from dovetail.rules.query.from_items import FromItems
 from dovetail.rules.query.operands import as_operand
-from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.query_block import QueryBlock, where
 from dovetail.rules.query.tables import scans
 from dovetail.rules.rule import rule
 from dovetail.rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
 
 
-@rule(Project, needs=("self_join",))
-def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
+@rule(Project, block=True, needs=("self_join",))
+def self_join_elimination(block: QueryBlock, ctx: Context) -> Logical | None:
     """Remove a self-join on a unique key, where each row matches only itself.
 
     The second relation becomes a LATERAL subquery that returns one row, which Spark plans as plain columns.  Its
     conditions move to WHERE, and the comparison of the keys becomes IS NOT NULL.  Behind LEFT JOIN, columns are
     NULL where the condition does not hold.  Other joins stay.  (PostgreSQL 18 removes inner self-joins the same way.)
     """
-    block = read_block(project)
-    if block is None:
-        return None
-    from_items = block.from_items
+    project, from_items = block.project, block.from_items
     if not _reads_twice(from_items, ctx):
         return None
     rows = RemovedRelations(from_items.found, block.conjuncts, ctx)

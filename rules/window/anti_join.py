@@ -13,18 +13,17 @@ from dovetail.planner.conditions.compared import Comparison, compared, null_test
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar
 from dovetail.planner.logical import Filter, Join, Project, Relation, Scan
-from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.tables import tables
 
 
-def as_not_exists(project: Project, names: Resolver) -> Project | None:
+def as_not_exists(block: QueryBlock, names: Resolver) -> QueryBlock | None:
     """The block with NOT EXISTS in the place of a left join whose right side is NULL; None where it is none.
 
     The right side must be a column that the condition of the join compares, and named nowhere else.
     """
-    block = read_block(project)
-    join = block and block.tree
-    if block is None or not isinstance(join, Join) or join.kind != "left" or not join.condition:
+    join = block.tree
+    if not isinstance(join, Join) or join.kind != "left" or not join.condition:
         return None
     right = tables(join.right, names.definitions) if isinstance(join.right, Relation) else frozenset()
     if not right or not right <= tables(join.left, names.definitions):
@@ -32,24 +31,23 @@ def as_not_exists(project: Project, names: Resolver) -> Project | None:
     try:
         is_null = next((c for c in block.condition if _is_null(c, join, names)), None)
         others = [c for c in block.condition if c is not is_null]
-        rest = [*others, *project.items, *block.in_clauses]
+        rest = [*others, *block.project.items, *block.in_clauses]
         if is_null is None or any(_names_right(scalar, join, names) for scalar in rest):
             return None
     except Refused:
         return None
     query = Project(Filter(join.right, join.condition), (Scalar("1"),))
     test = Scalar(f"NOT EXISTS ({HOLE}0)", (query,), is_null.place)
-    return block.over(where(join.left, (*others, test)))
+    return read_block(block.over(where(join.left, (*others, test))))
 
 
-def refused_anti_join(project: Project, names: Resolver) -> Refused | None:
+def refused_anti_join(block: QueryBlock, names: Resolver) -> Refused | None:
     """Why a query for the rows without a greater, less or different one of their key is not taken as NOT EXISTS.
 
     None for any other query, and for one that is taken.
     """
-    block = read_block(project)
-    join = block and block.tree
-    if block is None or not isinstance(join, Join) or not _compares_rows_of_one_table(join, names):
+    join = block.tree
+    if not isinstance(join, Join) or not _compares_rows_of_one_table(join, names):
         return None
     on = " AND ".join(c.shown for c in join.condition)
     instead = f"write WHERE NOT EXISTS (SELECT * FROM {join.right.detail} WHERE {on})"
@@ -63,7 +61,7 @@ def refused_anti_join(project: Project, names: Resolver) -> Refused | None:
                 f"without a match test a column that ON compares, or {instead}",
                 test.place,
             )
-        for item in project.items:
+        for item in block.project.items:
             if item.text.endswith("*") and _names_right(item, join, names):
                 reason = (
                     f"{item.shown} may show columns of the right side; name the columns of the left side, or {instead}"

@@ -13,7 +13,7 @@ from sqlglot import exp
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
 from dovetail.planner.expr import Scalar, parse, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
-from dovetail.planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Windows, map_expressions
+from dovetail.planner.logical import Aggregate, Filter, Join, Logical, Sort, Windows, map_expressions
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
 from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.rules.analysis.same_source import RelationLineage
@@ -28,7 +28,6 @@ from dovetail.rules.window.self_band import Pair, SelfBand
 class Groups:
     """One such block.  Making it raises ``Refused`` where it is another one."""
 
-    project: Project
     block: QueryBlock
     join: Join
     readings: tuple[RelationLineage, ...]
@@ -60,7 +59,7 @@ class Groups:
             if self.pair.side(conjunct.tree) != "left":
                 raise Refused(f"{conjunct.shown} comes after the LEFT JOIN", conjunct.place)
         self.counted = "" if self.left else self.totals.count()
-        self.items = tuple(self._item(item) for item in self.project.items)
+        self.items = tuple(self._item(item) for item in self.block.project.items)
         self.grouped = tuple(self._clause(clause) for clause in self.block.below)
         self.below = (*below, *(f"{c} IS NOT NULL" for c in self.band.needed)) if not self.left else ()
 
@@ -80,15 +79,15 @@ class Groups:
             return self.counted
         return f"greatest({self.totals.count()}, 1)"
 
-    def choice(self, written: Project | Sort) -> BandWindow:
-        """The block, with the ORDER BY above it, as written and as windows."""
-        ordered = self.ordered(written) if isinstance(written, Sort) else None  # may need windows of its own
+    def choice(self) -> BandWindow:
+        """The block, with its ORDER BY, as written and as windows."""
+        ordered = self.ordered(self.block.sort) if self.block.sort else None  # may need windows of its own
         own = tuple(dict.fromkeys((*self.filters, *self.band.row_filters)))
         source = WindowedSource(
             self.relation, self.band.keys, own, self.band.match_conditions, self.totals.rescans_frame, joined=True
         )
         other = replace(ordered, child=self.other()) if ordered else self.other()
-        return BandWindow(written, other, self.band.description, (source,))
+        return BandWindow(self.block.query, other, self.band.description, (source,))
 
     def other(self) -> Logical:
         """The block as windows."""
@@ -146,7 +145,7 @@ class Groups:
     def _of_items(self, scalar: Scalar, unknown: type[Refused]) -> bool:
         """Whether an expression only uses names of items, which are ``unknown`` as columns."""
         names = self.ctx.names
-        items = (item.tree for item in self.project.items if isinstance(item.tree, exp.Alias | exp.Column))
+        items = (item.tree for item in self.block.project.items if isinstance(item.tree, exp.Alias | exp.Column))
         aliases = {names.folded((item.alias_or_name,)) for item in items}
         try:
             self.pair.side(scalar.tree)

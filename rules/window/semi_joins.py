@@ -15,19 +15,16 @@ from dovetail.rules.analysis.speculation import check_speculation
 from dovetail.rules.context import Context
 from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import bounds, check_deterministic
-from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.tables import tables
 
 
-def semi_joins_as_exists(project: Project, ctx: Context) -> Project | None:
+def semi_joins_as_exists(block: QueryBlock, ctx: Context) -> QueryBlock | None:
     """Return the block with EXISTS in WHERE in the place of its semi joins; None if it has none over its own tables.
 
     A semi join below inner joins filters the rows of its left side, as WHERE does later.  Every name of its condition
     must mean the same column in the subquery.
     """
-    block = read_block(project)
-    if block is None:
-        return None
     joins: list[Join] = []
     above: list[Join] = []
     tree = _without_semi_joins(block.tree, joins, above, ctx)
@@ -39,7 +36,7 @@ def semi_joins_as_exists(project: Project, ctx: Context) -> Project | None:
             check_speculation(join.condition, ctx.scope(join).type_of, ctx)  # on rows that a semi join drops before it
     except Refused as no:
         return ctx.decline(f"not a window: {no}", joins[-1].condition[0].place)
-    return block.over(where(tree, (*block.condition, *tests)))
+    return read_block(block.over(where(tree, (*block.condition, *tests))))
 
 
 def _without_semi_joins(tree: Logical, joins: list[Join], above: list[Join], ctx: Context) -> Logical:
