@@ -35,7 +35,7 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
         return ctx.decline("the subquery does more than join, so the condition stays above it", place)
     if not any(_joined(relation, ctx) for relation in relations):
         return None
-    return move_conjuncts(node.child, node.condition, lambda c, tree: _carried(c, tree, ctx) if orders(c) else None)
+    return move_conjuncts(node, lambda c, tree: _carried(c, tree, ctx) if orders(c) else None)
 
 
 def _pairs_and_more(relation: Logical) -> bool:

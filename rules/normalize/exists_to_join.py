@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import Filter, Join, Logical, OneRow
+from dovetail.planner.logical import Filter, Join, Logical
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import has_band_or_keys, may_have_band_or_keys
 from dovetail.rules.query.exists_as_join import exists_as_join
@@ -23,11 +23,7 @@ def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
     NOT IN over several columns has keys, and Spark compares all pairs for it.  (Kim, "On Optimizing an SQL-like
     Nested Query", TODS 1982.)
     """
-    if node.clause != "WHERE" or isinstance(node.child, OneRow):
-        return None
-    return move_conjuncts(
-        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
-    )
+    return move_conjuncts(node, lambda test, tree: _joined(test, tree, ctx) if test.plans else None)
 
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:

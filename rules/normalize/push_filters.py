@@ -39,7 +39,7 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     has_keys = any(map(looks_like_keys, node.condition))
     if not has_band and not has_keys and not any(_is_lookup(n, ctx) for n in nodes_of_from(node.child)):
         return None
-    return move_conjuncts(node.child, node.condition, lambda c, join: _place(c, join, ctx, simplify=has_band))
+    return move_conjuncts(node, lambda c, join: _place(c, join, ctx, simplify=has_band))  # type: ignore[arg-type]
 
 
 def _place(conjunct: Scalar, join: Join, ctx: Context, *, simplify: bool) -> Join | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.aggregate_calls import aggregates_rows
@@ -42,8 +42,6 @@ from dovetail.planner.logical import (
 )
 from dovetail.planner.tree import Node
 from dovetail.rules.query.from_items import FromItems, read_from_items
-
-T = TypeVar("T", bound=Logical)
 
 
 @dataclass(frozen=True)
@@ -154,19 +152,21 @@ def read_block(query: Node) -> QueryBlock | None:
     return QueryBlock(tuple(above), project, tuple(below), condition, node, query)  # type: ignore[arg-type]
 
 
-def move_conjuncts(tree: T, condition: tuple[Scalar, ...], moved: Callable[[Scalar, T], T | None]) -> Logical | None:
-    """A FROM tree under a WHERE, with the conjuncts in the tree for which ``moved`` returns another tree.
+def move_conjuncts(node: Filter, moved: Callable[[Scalar, Logical], Logical | None]) -> Logical | None:
+    """FROM under its WHERE, with the conjuncts in FROM for which ``moved`` returns another tree.
 
     None if it returns one for none.
     """
-    new, kept = tree, []
-    for conjunct in condition:
-        found = moved(conjunct, new)
+    if node.clause != "WHERE" or isinstance(node.child, OneRow):
+        return None
+    tree, kept = node.child, []
+    for conjunct in node.condition:
+        found = moved(conjunct, tree)
         if found is None:
             kept.append(conjunct)
         else:
-            new = found
-    return None if new is tree else where(new, tuple(kept))
+            tree = found
+    return None if tree is node.child else where(tree, tuple(kept))
 
 
 def where(tree: Logical, condition: tuple[Scalar, ...]) -> Logical:

@@ -10,7 +10,7 @@ from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_b
 from dovetail.planner.conditions.compared import Comparison
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, sql
-from dovetail.planner.logical import Filter, Join, Logical, OneRow
+from dovetail.planner.logical import Filter, Join, Logical
 from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.rules.analysis.float_groups import check_groups
@@ -38,11 +38,7 @@ def extreme_exists(node: Join | Filter, ctx: Context) -> Logical | None:
             if bounds(node.condition) < 2:  # otherwise it may be a band
                 ctx.decline(f"not only the least or the greatest value: {no.reason}", no.place, no.code)
             return None
-    if node.clause != "WHERE" or isinstance(node.child, OneRow):
-        return None
-    return move_conjuncts(
-        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
-    )
+    return move_conjuncts(node, lambda test, tree: _joined(test, tree, ctx) if test.plans else None)
 
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> ExtremeSemiJoin | None:

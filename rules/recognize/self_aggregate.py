@@ -15,11 +15,10 @@ from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
 from dovetail.rules.query.query_block import QueryBlock
 from dovetail.rules.query.tables import tables
 from dovetail.rules.rule import rule
-from dovetail.rules.window.anti_join import as_not_exists, refused_anti_join
+from dovetail.rules.window.anti_join import as_not_exists, refused_anti_join, semi_joins_as_exists
 from dovetail.rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, correlated_form
 from dovetail.rules.window.self_joined import joined_aggregate, may_be_joined
 from dovetail.rules.window.self_window import WindowedBlock
-from dovetail.rules.window.semi_joins import semi_joins_as_exists
 
 
 @rule(Project, block=True, needs=("self_join",))
