@@ -27,9 +27,8 @@ from dovetail.planner.rendered import find_generated_names
 from dovetail.planner.tree import Node, unwrap
 from dovetail.rules.batches import BATCHES
 from dovetail.rules.context import Context
-from dovetail.rules.features import Feature, features
 from dovetail.rules.query.query_block import QueryBlock, read_block
-from dovetail.rules.rule import Batch, Rule
+from dovetail.rules.rule import Batch, Feature, Rule, features
 
 Stage = Literal["parse", "normalize", "recognize", "lower"]
 STAGES: tuple[Stage, ...] = ("parse", "normalize", "recognize", "lower")

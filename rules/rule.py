@@ -23,8 +23,18 @@ The order in which the driver applies the rules of a batch:
   logical (one of several alternatives), it is lowered in turn by all rules of the batch; if it is physical, its inputs
   are lowered next.  A node that no rule takes is left to Spark.
 
-The driver tries a rule only on plans that have what it ``needs``: ``@rule(Project, needs=("window",))``.  So a plan
-costs nothing for what it does not have.
+The driver tries a rule only on plans that have one of the features that it ``needs``, as ``@rule(Project,
+needs=("window",))``.  A feature is a type of node, or one of these words:
+
+    aggregate    GROUP BY, or a call in a select list
+    as_of        FOR SYSTEM_TIME AS OF
+    hint         hints of a SELECT
+    self_join    a table that is read twice, also in subqueries and WITH
+    semi_join    LEFT SEMI or LEFT ANTI JOIN
+    star         an item with ``*``
+    subquery     a subquery in an expression, or LATERAL
+    using        USING or NATURAL
+    window       OVER
 
 A rule does not run on statements that read a stream unless it allows them: ``@rule(Join, streams="one")``, as a rule
 does that only rewrites a condition.
@@ -44,16 +54,22 @@ What rules read and write:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any, Literal
 
+from dovetail.planner.logical import Aggregate, Derived, Join, Opaque, Project, Scan
+from dovetail.planner.logical.base import expressions
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
-from dovetail.rules.features import Feature
 
+Word = Literal["aggregate", "as_of", "hint", "self_join", "semi_join", "star", "subquery", "using", "window"]
+Feature = Word | type
 Streams = Literal["none", "one", "any"]
+_OVER = re.compile(r"(?i)\bover\b")
 
 
 @dataclass(frozen=True)
@@ -68,7 +84,7 @@ class Rule:
     ``block``: the function gets the ``QueryBlock`` of a node, and is not called for a node that has none.  If it is on
     ``Sort``, an ORDER BY is part of the block, and the function is not called for the SELECT below it.
 
-    ``needs``: features (``rules/features.py``), one of which a plan must have; empty for a rule that takes any plan.
+    ``needs``: features, one of which a plan must have; empty for a rule that takes any plan.
     """
 
     name: str
@@ -120,3 +136,43 @@ class Batch:
     why: str
     rules: tuple[Rule, ...]
     fixed_point: bool = False
+
+
+def features(plan: Node) -> set[Feature]:
+    """The features of a plan: at least those that it has, without parsing an expression."""
+    nodes = list(plan.walk())
+    tables = Counter(
+        node.name[-1].lower() if isinstance(node, Scan) else node.text.shown
+        for node in nodes
+        if isinstance(node, Scan | Opaque)
+    )
+    found: set[Feature] = {"self_join"} if any(times > 1 for times in tables.values()) else set()
+    for node in nodes:
+        found.update(type(node).__mro__, _features(node))
+    return found
+
+
+def _features(node: Node) -> Iterator[Word]:
+    if node.subplans or (isinstance(node, Derived) and node.lateral):
+        yield "subquery"
+    if any(_OVER.search(scalar.text) for scalar in expressions(node)):
+        yield "window"
+    match node:
+        case Scan():
+            if node.as_of:
+                yield "as_of"
+        case Aggregate():
+            yield "aggregate"
+        case Join():
+            if node.using or node.natural:
+                yield "using"
+            if node.kind in ("semi", "anti"):
+                yield "semi_join"
+        case Project():
+            if node.hint:
+                yield "hint"
+            texts = "".join(item.text for item in node.items)
+            if "(" in texts:
+                yield "aggregate"
+            if "*" in texts:
+                yield "star"
