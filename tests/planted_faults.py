@@ -336,8 +336,8 @@ FAULTS = (
     Fault(
         "the rest of WHERE is dropped",
         BLOCK,
-        "return None if new is tree else where(new, tuple(kept))",
-        "return None if new is tree else new",
+        "return None if tree is node.child else where(tree, tuple(kept))",
+        "return None if tree is node.child else tree",
         "normalize",
     ),
     Fault(
