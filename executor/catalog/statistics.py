@@ -22,6 +22,7 @@ _CUT = re.compile(r"^[\s:+\-|]*(?:Project|Filter)\b.* more fields", re.MULTILINE
 # Guesses for files, of which Spark knows only the bytes: most rows are wider than this, and a Parquet file with three
 # columns has about this much metadata.
 _ROW_BYTES, _FILE_BYTES = 8, 1_000
+_ONE_BY_ONE = ("Project", "Filter")  # operators that return at most the rows that they read
 
 
 def read_statistics(frame: DataFrame) -> Statistics:
@@ -49,9 +50,6 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would mean empty
     is_guess = rows is None or "Filter" in operators
     return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap, is_guess)
-
-
-_ONE_BY_ONE = ("Project", "Filter")  # operators that return at most the rows that they read
 
 
 def counted_rows(plan: Any) -> int | None:

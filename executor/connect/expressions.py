@@ -42,6 +42,19 @@ _NOT_READ: dict[type[exp.Expr], str] = {
     exp.Alias: "an alias inside of an expression is not written as SQL",
     exp.Aliases: "an expression of several columns is not written as SQL",
 }
+_EPOCH = datetime(1970, 1, 1)  # a time without a zone
+_LIKE_AN_ID = re.compile(r"#\d")
+_NUMBERS = {
+    "byte": "byte",
+    "short": "short",
+    "integer": "integer",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "timestamp_ntz": "timestamp_ntz",
+    "year_month_interval": "interval year to month",
+    "day_time_interval": "interval day to second",
+}
 
 
 @dataclass(frozen=True)
@@ -222,21 +235,6 @@ def _parsed(text: str) -> exp.Expression:
         return parse(text)
     except Unsupported as error:
         raise Refused(f"the expression {text} is not read: {error}") from error
-
-
-_EPOCH = datetime(1970, 1, 1)  # a time without a zone
-_LIKE_AN_ID = re.compile(r"#\d")
-_NUMBERS = {
-    "byte": "byte",
-    "short": "short",
-    "integer": "integer",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "timestamp_ntz": "timestamp_ntz",
-    "year_month_interval": "interval year to month",
-    "day_time_interval": "interval day to second",
-}
 
 
 def proto_literal_sql(literal: Any) -> str:

@@ -37,6 +37,9 @@ _KINDS: dict[str, Kind] = {
     "set_op": "set",
     "join": "join",
 }
+RELATION = "spark.connect.Relation"
+_ORIGIN = "spark.connect.Origin"
+_PLAN_ID = "plan_id"
 
 
 class RelationNode:
@@ -204,11 +207,6 @@ def _copy(relation: Any) -> Any:
 
 def _client(session: SparkSession) -> Any:
     return session.client
-
-
-RELATION = "spark.connect.Relation"
-_ORIGIN = "spark.connect.Origin"
-_PLAN_ID = "plan_id"
 
 
 def identity_of(relation: Any) -> bytes:

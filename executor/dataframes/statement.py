@@ -26,6 +26,15 @@ from dovetail.planner.errors import Refused
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_KEPT = frozenset(
+    (
+        *("Project", "Filter", "Aggregate", "Window", "Generate", "Expand", "Sort", "Distinct", "Deduplicate"),
+        *("Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "SubqueryAlias", "View"),
+        *("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join", "Union", "Intersect", "Except", "Pivot", "Unpivot"),
+        *("FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "ArrowWindowPython", "WindowInPandas"),
+    )
+)
+
 
 class FramePart:
     """A part of a DataFrame that is written as a statement, and the operators above it, which stay as they are.
@@ -97,16 +106,6 @@ def _difference(session: SparkSession, frame: DataFrame, named: NamedFrames) -> 
         return "" if plans[0].sameResult(plans[1]) else "Spark plans it otherwise"
     except (PySparkException, Py4JError) as error:
         return str(error).strip().splitlines()[0]
-
-
-_KEPT = frozenset(
-    (
-        *("Project", "Filter", "Aggregate", "Window", "Generate", "Expand", "Sort", "Distinct", "Deduplicate"),
-        *("Repartition", "RepartitionByExpression", "RebalancePartitions", "ResolvedHint", "SubqueryAlias", "View"),
-        *("GlobalLimit", "LocalLimit", "Offset", "Tail", "Join", "Union", "Intersect", "Except", "Pivot", "Unpivot"),
-        *("FlatMapGroupsInPandas", "FlatMapGroupsInArrow", "ArrowWindowPython", "WindowInPandas"),
-    )
-)
 
 
 @dataclass(frozen=True)

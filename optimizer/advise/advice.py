@@ -26,6 +26,10 @@ _COMMANDS = frozenset(
 """How statements begin that have no query, or whose query Dovetail does not read."""
 _CHANGES = frozenset(("BEGIN", "DELETE", "MERGE", "UPDATE"))
 """How statements begin that Spark runs with joins of their own, which Dovetail does not read."""
+_VARIABLE = re.compile(r"\$\{(?:(?:hiveconf|hivevar|sparkconf|spark):)?([^{}]+)\}")
+_SET = re.compile(r"(?is)\s*SET\s+(?:(?:hiveconf|hivevar):)?([\w.]+)\s*=\s*(.*?)\s*;?\s*")
+_JINJA = re.compile(r"\{\{|\{%|\{#")
+_STRINGS = re.compile(r"""(?s)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/""")
 
 
 def advise(
@@ -154,12 +158,6 @@ def _first_word(text: str) -> str:
         return tokenize(text).word(0)
     except Unsupported:
         return ""
-
-
-_VARIABLE = re.compile(r"\$\{(?:(?:hiveconf|hivevar|sparkconf|spark):)?([^{}]+)\}")
-_SET = re.compile(r"(?is)\s*SET\s+(?:(?:hiveconf|hivevar):)?([\w.]+)\s*=\s*(.*?)\s*;?\s*")
-_JINJA = re.compile(r"\{\{|\{%|\{#")
-_STRINGS = re.compile(r"""(?s)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/""")
 
 
 def assignment(text: str) -> tuple[str, str] | None:

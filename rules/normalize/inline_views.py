@@ -25,6 +25,8 @@ from dovetail.rules.query.decorrelation import has_band_or_keys, is_text
 from dovetail.rules.rule import rule
 
 _DEEPEST = 20
+Names = tuple[str, ...]
+_CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT ALL CUBE ROLLUP SETS".split())
 
 
 @rule(Scan)
@@ -76,10 +78,6 @@ def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[Names, Names
 
 def _conjuncts(query: Node) -> tuple[Scalar, ...]:
     return tuple(c for n in query.walk() if isinstance(n, Join | Filter) for c in n.condition)
-
-
-Names = tuple[str, ...]
-_CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT ALL CUBE ROLLUP SETS".split())
 
 
 def read_view(view: View, ctx: Context) -> Logical:

@@ -21,6 +21,10 @@ from dovetail.rules.query.query_block import read_block
 from dovetail.rules.query.tables import tables
 from dovetail.rules.rule import rule
 
+_COUNTS = (words("count(*)"), words("count(1)"))
+_NONE = frozenset(("n=0", "n==0", "n<=0", "n<1", "0=n", "0==n", "0>=n", "1>n"))
+_SOME = frozenset(("n>0", "n>=1", "n<>0", "n!=0", "0<n", "1<=n", "0<>n", "0!=n"))
+
 
 @rule(Join, Filter, streams="one")
 def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
@@ -68,11 +72,6 @@ def in_as_comparison(conjunct: Scalar, outer: Logical, ctx: Context) -> Scalar:
         return conjunct
     sign = "<>" if test.negated else "="
     return Scalar(f"{operand(test.value.text)} {sign} ({HOLE}0)", conjunct.plans, conjunct.place)
-
-
-_COUNTS = (words("count(*)"), words("count(1)"))
-_NONE = frozenset(("n=0", "n==0", "n<=0", "n<1", "0=n", "0==n", "0>=n", "1>n"))
-_SOME = frozenset(("n>0", "n>=1", "n<>0", "n!=0", "0<n", "1<=n", "0<>n", "0!=n"))
 
 
 def as_exists(conjunct: Scalar, outer: Logical, definitions: Mapping[str, Cte]) -> Scalar:

@@ -21,6 +21,9 @@ from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import move_conjuncts
 from dovetail.rules.rule import rule
 
+_COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
+_STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Paren, exp.Cast, exp.Abs)
+
 
 @rule(Filter, streams="any")
 def push_filters(node: Filter, ctx: Context) -> Logical | None:
@@ -99,10 +102,6 @@ def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
         raise Refused("it is not known to be deterministic")
     middle = len(ctx.names.sources(join.left))
     return {"left" if number < middle else "right" for number in ctx.scope(join).bind(conjunct).relations}
-
-
-_COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
-_STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Paren, exp.Cast, exp.Abs)
 
 
 def null_rejected_columns(condition: exp.Expr) -> Iterator[exp.Expr]:

@@ -23,6 +23,9 @@ MOST_ACCUMULATORS = 1_000_000
 
 MOST_STAGES = 200_000
 _MOST_STAGES_OF = 100
+HOT_TIMES = 4.0
+HOT_RECORDS = 2.0
+HOT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -201,11 +204,6 @@ class Skew:
         """Whether one task took much longer than the others, because it had more records."""
         slow = self.ratio >= HOT_TIMES and self.longest - self.median >= HOT_SECONDS
         return slow and self.records_ratio >= HOT_RECORDS
-
-
-HOT_TIMES = 4.0
-HOT_RECORDS = 2.0
-HOT_SECONDS = 0.5
 
 
 def skew_of(stage: Stage) -> Skew | None:
