@@ -60,7 +60,7 @@ QUERIES = {
     "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {BEFORE} GROUP BY p.id",
     "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {BEFORE})",
     "nearest, zeros of both signs": "SELECT id, rid FROM (SELECT l.id, r.id AS rid, "
-    "row_number() OVER (PARTITION BY l.id ORDER BY r.x DESC) AS n "
+    "row_number() OVER (PARTITION BY l.id ORDER BY r.x DESC, r.id) AS n "
     "FROM z l JOIN z r ON l.v = -r.v AND r.x <= l.x) WHERE n = 1",
     "one bound, NaN": "SELECT l.id FROM z l WHERE EXISTS (SELECT 1 FROM z r WHERE r.f < l.f)",
     "one bound, infinity": "SELECT p.id FROM p "
