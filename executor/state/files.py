@@ -88,7 +88,12 @@ class HadoopFolder(Folder):
         try:
             if not self._fs.exists(path):
                 return None
-            stream = self._fs.open(path)
+            try:
+                stream = self._fs.open(path)
+            except Py4JJavaError:
+                if not self._fs.exists(path):  # another refresh has removed it meanwhile
+                    return None
+                raise
             try:
                 return str(getattr(self._jvm, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
             finally:
