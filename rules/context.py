@@ -22,6 +22,7 @@ from dovetail.planner.catalog.measure import (
     scale_classes,
 )
 from dovetail.planner.catalog.stats import UNKNOWN, LengthClass, Statistics
+from dovetail.planner.deadline import may_measure
 from dovetail.planner.errors import Place, QueryError, ReasonCode, Unsupported
 from dovetail.planner.explain.records import CandidatePlan, Choice, CostNote, Declined, PlanWarning
 from dovetail.planner.expr import Scalar, quote, sql
@@ -197,7 +198,10 @@ class Context:
         """Run several small queries over the data; None for each one that cannot run."""
         if not self.measures:
             return (None,) * len(queries)
-        return self.catalog.measure_all(queries)
+        found = self.catalog.measure_all(queries)
+        if None in found and not may_measure():
+            self.note_cost("planned without measurements that took longer than planning_seconds")
+        return found
 
     def lengths(self, *intervals: Intervals) -> tuple[tuple[LengthClass, ...] | None, ...]:
         """Measure interval lengths of several relations at once; None for each that is not possible or too expensive.

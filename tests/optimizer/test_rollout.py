@@ -216,19 +216,19 @@ def test_measurements_have_a_time_limit(session: SparkSession, monkeypatch: pyte
     from dovetail.optimizer import session_planner
 
     slow = "SELECT sum(id % 7) FROM range(1000000000000)"  # hours
-    real = catalog.SparkCatalog._find_statistics
+    real = catalog.SparkCatalog._run_measurement
 
-    def measure(self: Any, relation: str) -> Any:
-        self.measure(slow)  # a job, which is cancelled
-        return real(self, relation)
+    def measure(self: Any, query: str, frame: DataFrame) -> Any:
+        return real(self, slow, session.sql(slow))  # a job, which is canceled
 
-    opt = Optimizer(session, Options(nested_loop_pairs=0, broadcast_pairs=0, planning_seconds=0.5))
-    opt._planner._is_warm = True  # the first rewriting has six times as long
+    opt = Optimizer(session, Options(nested_loop_pairs=0, broadcast_pairs=0, planning_seconds=4))
+    assert opt.plan(BAND).rewritten  # the code is loaded, and later plans have the limit itself
     monkeypatch.setattr(session_planner, "_SCALE", 1)
-    monkeypatch.setattr(catalog.SparkCatalog, "_find_statistics", measure)
+    monkeypatch.setattr(catalog.SparkCatalog, "_run_measurement", measure)
     text = f"{BAND} AND i.lo <> 7"
     plan = opt.plan(text)
     assert plan.rewritten, plan.declined
+    assert "planned without measurements that took longer than planning_seconds" in plan.explain("cost")
     assert plan.timings["total"] < 30
     assert sorted(plan.dataframe().collect()) == sorted(session.sql(text).collect())
 

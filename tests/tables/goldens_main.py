@@ -79,7 +79,7 @@ def run_catalog(spark: SparkSession, form: str, catalog: CatalogFile, cases: lis
     for table in catalog.tables:  # by name: Iceberg's session catalog lists none of its tables
         full = ".".join(map(quote, (HOME, *table.name)[-2:]))
         for kind in ("TABLE", "VIEW"):
-            with suppress(PySparkException):  # a view that stands for a table
+            with suppress(PySparkException):  # a view in place of a table
                 session.sql(f"DROP {kind} IF EXISTS {full}")
     for database in databases:
         session.sql(f"DROP DATABASE IF EXISTS {quote(database)} CASCADE")
