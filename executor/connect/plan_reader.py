@@ -18,7 +18,7 @@ from dovetail.executor.connect.names import Attribute, Attributes, name_parts
 from dovetail.executor.connect.plan import RelationNode, check_fields, column_names, enum_name
 from dovetail.executor.connect.tables import WrittenOperators
 from dovetail.executor.connect.windows import read_order
-from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, scalar
+from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, Trees, scalar
 from dovetail.executor.frame_sql.shape import PlanShape
 from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.conditions.compared import flat
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-
-from dovetail.executor.frame_sql.query_blocks import Trees
 
 _JOINS: dict[str, JoinKind] = {
     "INNER": "inner",

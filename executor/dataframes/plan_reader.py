@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -29,8 +30,6 @@ from dovetail.planner.logical import JoinKind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-from itertools import combinations
 
 _JOINS: dict[str, JoinKind] = {
     "Inner": "inner",

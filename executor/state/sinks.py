@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from dovetail.executor.catalog.views import check_view_name
 from dovetail.executor.session.batch import classic
-from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.tables import find_table, qualified_name
 from dovetail.executor.state.file_sink import FileOutput
@@ -126,7 +126,7 @@ def check_schema(session: SparkSession, target: Target, returned: StructType, *,
 
     ``casts``: Spark writes the table and casts the values.
     """
-    check_partitions(target, returned.names, fold_of(all_settings(session)))
+    check_partitions(target, returned.names, name_case(all_settings(session)).fold)
     if classic(session):
         check_table(session, target, returned, casts=casts)
     found = None if casts else output(session, target, None, "")
@@ -142,7 +142,7 @@ def sink_identity(session: SparkSession, target: Target) -> str:
 def sink_place(session: SparkSession, target: Target) -> dict[str, str]:
     """Return the parts that identify a sink, however it is spelled: full path, or catalog, database and table."""
     if isinstance(target, str):
-        return {"table": fold_of(all_settings(session))(qualified_name(session, target))}
+        return {"table": name_case(all_settings(session)).fold(qualified_name(session, target))}
     if not isinstance(target, Sink):
         return {"function": "a function"}
     found = {"format": target.format.lower()}

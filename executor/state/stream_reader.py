@@ -8,7 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from dovetail.executor.session.batch import classic
 from dovetail.executor.session.file_tables import as_columns_of
 from dovetail.executor.session.first_message import QueryWithFirstMessage
-from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.tables import FILE_FORMATS, find_table
 from dovetail.executor.state.micro_batch import only_start, with_short_errors
@@ -28,7 +28,7 @@ def start_query(frame: DataFrame, to: Destination) -> StreamingQuery:
 
 def _start(frame: DataFrame, to: Destination) -> StreamingQuery:
     target = to.sink
-    check_partitions(target, frame.columns, fold_of(all_settings(frame.sparkSession)))
+    check_partitions(target, frame.columns, name_case(all_settings(frame.sparkSession)).fold)
     table = find_table(frame.sparkSession, target) if isinstance(target, str) and classic(frame.sparkSession) else None
     if table and table.provider in FILE_FORMATS:
         frame = as_columns_of(table, frame)

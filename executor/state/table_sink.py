@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
 from dovetail.executor.session.batch import run
-from dovetail.executor.session.name_case import fold_of
+from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.settings import all_settings
 from dovetail.executor.session.tables import Table, find_table, qualified_name, refresh_table, wrong_columns
 from dovetail.executor.session.temporary_views import temporary_view
@@ -86,7 +86,7 @@ def check_table(session: SparkSession, target: object, returned: StructType, *, 
     """
     if not isinstance(target, str) or (table := find_table(session, target)) is None:
         return
-    fold = fold_of(all_settings(session))
+    fold = name_case(all_settings(session)).fold
     existing = [(f.name, f.dataType) for f in table.columns]
     wanted = [(f.name, f.dataType) for f in returned]
     names = [[fold(name) for name, _ in columns] for columns in (existing, wanted)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from math import inf, log
-from typing import TYPE_CHECKING, Any
+from math import inf, isfinite, log
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dovetail.planner.errors import plural
 from dovetail.planner.estimate.clusters import Interval
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-
-from collections.abc import Sequence
-from math import isfinite
-from typing import NamedTuple
 
 SHOWN = 20  # groups
 _MISSED = 0.05  # the probability with which no sampled row is of a group with as many rows as in the note

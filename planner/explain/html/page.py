@@ -6,6 +6,8 @@ Templates escape all text.  The page has no script, and its content security pol
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -19,16 +21,12 @@ from dovetail.planner.explain.html.places import Reason, mark_text, places_of, s
 from dovetail.planner.explain.measured import MeasuredOperator
 from dovetail.planner.explain.printer import diff
 from dovetail.planner.explain.records import Choice, CostNote
+from dovetail.planner.physical.half_join import Arrangement, AsOfHalfJoin, Build, Epoch, HalfJoin
+from dovetail.planner.tree import Node
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-
-from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
-
-from dovetail.planner.physical.half_join import Arrangement, AsOfHalfJoin, Build, Epoch, HalfJoin
-from dovetail.planner.tree import Node
 
 T = TypeVar("T")
 
