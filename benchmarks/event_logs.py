@@ -29,9 +29,9 @@ _UPDATES = re.compile(rb"\[(\d+),")
 _MEASURED = """
 import sys, time
 from pathlib import Path
-from dovetail.optimizer.advise.event_log import run
+from dovetail.optimizer.commands.event_log import run_event_log
 start = time.perf_counter()
-code = run(Path(sys.argv[1]))
+code = run_event_log(Path(sys.argv[1]))
 memory = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(time.perf_counter() - start, int(memory.split()[1]) * 1024, file=sys.stderr)
 """

@@ -29,7 +29,7 @@ import networkx as nx
 from dovetail import Optimizer, Options, plan_sql
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, options_of
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.catalog import Settings
 from dovetail.planner.offline_catalog.catalog import CatalogFile, Table
 from dovetail.planner.types.schema import Column, sql_type

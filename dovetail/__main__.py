@@ -1,5 +1,5 @@
 """The command line: ``python -m dovetail`` is ``dovetail``."""
 
-from dovetail.optimizer.cli import main
+from dovetail.optimizer.cli.main import main
 
 main()

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from dovetail.golden_plans.case import CUT, Case, Header, read_case
 from dovetail.golden_plans.planned import measured_plan, plan_case, stream_plan
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import GoldenError, one_of
 from dovetail.planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
 from dovetail.planner.logical import Logical

@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from dovetail.golden_plans.case import Case
-from dovetail.optimizer.lookups import make_missing_time_error
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
+from dovetail.optimizer.planning.lookups import make_missing_time_error
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
+from dovetail.optimizer.streams.queries import StreamPlanner, StreamQuery
 from dovetail.planner.errors import OptionError, RuleError, one_of
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.offline_catalog.measured import Measured

@@ -14,14 +14,14 @@ from dovetail.executor.connectors.spark_table import SparkTable
 from dovetail.executor.connectors.sqlite import SQLiteSource
 from dovetail.optimizer.api import Optimizer, optimized
 from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
-from dovetail.optimizer.materialized_view import MaterializedView
-from dovetail.optimizer.materialized_views import MaterializedViews
 from dovetail.optimizer.new_sessions import install_on_new_sessions
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.statement_events import StatementEvent
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
+from dovetail.optimizer.statements.events import StatementEvent
 from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.views.materialized_view import MaterializedView
+from dovetail.optimizer.views.materialized_views import MaterializedViews
 from dovetail.planner.errors import (
     CatalogError,
     DovetailError,

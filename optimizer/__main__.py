@@ -1,6 +1,6 @@
 """The command line: ``python -m optimizer`` is ``dovetail``."""
 
-from dovetail.optimizer.cli import main
+from dovetail.optimizer.cli.main import main
 
 if __name__ == "__main__":
     main()

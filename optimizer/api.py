@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from dovetail.executor.session.installation import install, uninstall
-from dovetail.optimizer.declarations import Declarations
-from dovetail.optimizer.driver import Stage
 from dovetail.optimizer.estimate.answer import Answer
 from dovetail.optimizer.estimate.run import Goal, prepare_estimate
-from dovetail.optimizer.materialization import ViewDefinition, materialize
-from dovetail.optimizer.materialized_view import MaterializedView
-from dovetail.optimizer.materialized_views import MaterializedViews, materialize_all
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.parameters import check_text
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.session_options import options_of_session, warn_of_unread_settings
-from dovetail.optimizer.session_planner import SessionPlanner
-from dovetail.optimizer.statement_events import Listener
-from dovetail.optimizer.stream_plan import StreamPlan
-from dovetail.optimizer.stream_queries import StreamQuery, plan_on_session
-from dovetail.optimizer.streams import StreamStart
+from dovetail.optimizer.planning.driver import Stage
+from dovetail.optimizer.planning.parameters import check_text
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.session.declarations import Declarations
+from dovetail.optimizer.session.options import options_of_session, warn_of_unread_settings
+from dovetail.optimizer.session.planner import SessionPlanner
+from dovetail.optimizer.statements.events import Listener
+from dovetail.optimizer.streams.plan import StreamPlan
+from dovetail.optimizer.streams.queries import StreamQuery, plan_on_session
+from dovetail.optimizer.streams.start import StreamStart
 from dovetail.optimizer.verification import Verification
-from dovetail.optimizer.verify import Checks, verify
-from dovetail.optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
+from dovetail.optimizer.verify.batch import Checks, verify
+from dovetail.optimizer.verify.streams import check_can_copy, verify_over_copies, verify_streams
+from dovetail.optimizer.views.materialization import ViewDefinition, materialize
+from dovetail.optimizer.views.materialized_view import MaterializedView
+from dovetail.optimizer.views.materialized_views import MaterializedViews, materialize_all
 from dovetail.planner.errors import QueryError, a
 from dovetail.planner.sql.reader import check_query
 from dovetail.planner.state.sink import Destination, Mode, Target, check, trigger_of

@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dovetail.optimizer.api import Optimizer
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.executor.session.installation import on_new_sessions
 from dovetail.optimizer.api import Optimizer
-from dovetail.optimizer.session_options import options_of_session
+from dovetail.optimizer.session.options import options_of_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dovetail.optimizer.verification import Verification
 
 
-Plan = Any  # ``dovetail.optimizer.plan.Plan``, which imports this module
+Plan = Any  # ``dovetail.optimizer.planning.plan.Plan``, which imports this module
 PLACEHOLDER = "https://example.invalid/"
 """How the address of the issue tracker in pyproject.toml begins as long as the project has no home."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.optimizer.verify_differences import RowDifference
+from dovetail.optimizer.row_differences import RowDifference
 from dovetail.planner.errors import plural
 from dovetail.planner.explain.measured import MeasuredRuns
 

@@ -11,8 +11,8 @@
 
 A rule gets one node and returns a new node; None if the node has another shape; or ``ctx.decline(reason)`` if the shape
 fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the rule driver does
-(``optimizer/driver.py``).  A new node has the same ``output`` as the old one; the driver raises ``RuleError`` for any
-other.
+(``optimizer/planning/driver.py``).  A new node has the same ``output`` as the old one; the driver raises ``RuleError``
+for any other.
 
 The order in which the driver applies the rules of a batch:
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from dovetail.optimizer.cli import app
+from dovetail.optimizer.cli.main import app
 
 
 def dovetail(*args: object, stdin: str | None = None) -> Any:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hypothesis import currently_in_test_context, event, note
 
 import second_engine
-from dovetail.optimizer.validation import schema_difference
+from dovetail.optimizer.planning.validation import schema_difference
 from execution import begin_example
 
 if TYPE_CHECKING:

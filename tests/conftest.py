@@ -39,7 +39,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_java()
     from pyspark.logger import PySparkLogger
 
-    from dovetail.optimizer import plan_cache, session_planner
+    from dovetail.optimizer.session import plan_cache
+    from dovetail.optimizer.session import planner as session_planner
     from sessions import start
 
     # Whether planning took long hangs on the machine: tests keep the plans of rewritten queries alone, but for those

@@ -9,7 +9,7 @@ from typing import Any
 
 from dovetail.golden_plans.case import Case
 from dovetail.golden_plans.planned import catalog_of
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import Settings
 from dovetail.planner.expr import quote

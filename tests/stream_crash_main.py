@@ -16,7 +16,7 @@ from sessions import start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dovetail.optimizer.materialized_view import MaterializedView
+    from dovetail.optimizer.views.materialized_view import MaterializedView
 
 _TWO = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id"""

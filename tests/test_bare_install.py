@@ -24,7 +24,7 @@ def run(code: str, *, without: list[str], folder: Path = ROOT) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize("module", ["", ".optimizer.cli", ".optimizer.advise.event_log", ".golden_plans"])
+@pytest.mark.parametrize("module", ["", ".optimizer.cli.main", ".optimizer.commands.event_log", ".golden_plans"])
 def test_imports_without_the_extras_and_without_pyspark(module: str) -> None:
     done = run(f"import dovetail{module}", without=[*OPTIONAL, "pyspark", "py4j"])
     assert done.returncode == 0, done.stderr
@@ -32,7 +32,8 @@ def test_imports_without_the_extras_and_without_pyspark(module: str) -> None:
 
 def test_plans_without_pyspark() -> None:
     done = run(
-        "from dovetail.optimizer.cli import main; sys.argv = ['dovetail', 'rules']; main()", without=["pyspark", "py4j"]
+        "from dovetail.optimizer.cli.main import main; sys.argv = ['dovetail', 'rules']; main()",
+        without=["pyspark", "py4j"],
     )
     assert done.returncode == 0, done.stderr
     assert "band_join" in done.stdout
@@ -40,8 +41,8 @@ def test_plans_without_pyspark() -> None:
 
 def test_event_logs_name_the_library_that_is_missing() -> None:
     path = ROOT / "tests" / "event_logs" / "without_adaptive.zstd"
-    run_it = f"sys.exit(run(Path({str(path)!r})))"
-    code = f"from pathlib import Path; from dovetail.optimizer.advise.event_log import run; {run_it}"
+    run_it = f"sys.exit(run_event_log(Path({str(path)!r})))"
+    code = f"from pathlib import Path; from dovetail.optimizer.commands.event_log import run_event_log; {run_it}"
     done = run(code, without=["zstandard"])
     assert done.returncode == 2
     assert "the library zstandard is missing. Install it with: pip install zstandard." in done.stderr
@@ -53,7 +54,7 @@ def test_the_command_line_names_what_is_missing(tmp_path: Path) -> None:
     code = (
         "import importlib.util as u; real = u.find_spec; "
         "u.find_spec = lambda name, *a: None if name == 'pyspark' else real(name, *a); "
-        f"from dovetail.optimizer.cli import main; sys.argv = ['dovetail', 'run', {str(query)!r}]; main()"
+        f"from dovetail.optimizer.cli.main import main; sys.argv = ['dovetail', 'run', {str(query)!r}]; main()"
     )
     done = run(code, without=["py4j"])
     assert done.returncode != 0
@@ -62,7 +63,7 @@ def test_the_command_line_names_what_is_missing(tmp_path: Path) -> None:
 
 def test_a_page_without_jinja_names_the_extra() -> None:
     code = (
-        "from dovetail.optimizer.plan import Plan; plan = Plan('SELECT 1', None, ()); "
+        "from dovetail.optimizer.planning.plan import Plan; plan = Plan('SELECT 1', None, ()); "
         "assert plan._repr_html_() is None; "
         "print(plan.explain()); plan.explain('html')"
     )

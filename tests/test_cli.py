@@ -15,8 +15,9 @@ import pytest
 
 from command_line import dovetail
 from dovetail.executor.session import session
+from dovetail.optimizer import terminal
 from dovetail.optimizer.advise.workload import split_statements
-from dovetail.optimizer.commands import about, terminal, work
+from dovetail.optimizer.commands import about, work
 from dovetail.optimizer.commands.inputs import OutputPath, format_of, read_output
 from dovetail.optimizer.doctor import Check
 from dovetail.planner.errors import EnvironmentProblem, InputError
@@ -141,7 +142,7 @@ def test_version() -> None:
 @pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["rules"], ["doctor"], ["run", "nothing.sql"]])
 def test_pyspark_is_not_imported_before_it_is_needed(command: Any) -> None:
     code = (
-        "import sys; from dovetail.optimizer.cli import app\n"
+        "import sys; from dovetail.optimizer.cli.main import app\n"
         f"try: app({command!r})\n"
         "except SystemExit: print('pyspark' in sys.modules)"
     )

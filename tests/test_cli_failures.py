@@ -12,7 +12,7 @@ from adbc_driver_manager import AdbcStatusCode, OperationalError, ProgrammingErr
 from command_line import dovetail
 from dovetail.executor.connectors.database import Unreachable
 from dovetail.optimizer.commands import about
-from dovetail.optimizer.commands.failures import CommandFailed, Exit, describe_failure, located
+from dovetail.optimizer.failures import CommandFailed, Exit, describe_failure, located
 from dovetail.planner import errors
 
 

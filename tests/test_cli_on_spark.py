@@ -425,7 +425,7 @@ def test_verify_finds_a_difference(spark: SparkSession, monkeypatch: pytest.Monk
 @pytest.mark.spark
 def test_as_a_user_has_it(tmp_path: Path) -> None:
     """A process of its own: only JSON on stdout, nothing on stderr, nothing left behind."""
-    main = [sys.executable, "-c", "from dovetail.optimizer.cli import main; main()"]
+    main = [sys.executable, "-c", "from dovetail.optimizer.cli.main import main; main()"]
     (tmp_path / "p.csv").write_text("x\n1\n2\n")
     root = Path(__file__).parents[1]
     query = "SELECT sum(x) AS s FROM p"
@@ -449,7 +449,7 @@ def _java_home() -> Any:
 
 @pytest.mark.spark
 def test_a_jvm_that_ends(tmp_path: Path) -> None:
-    main = [sys.executable, "-c", "from dovetail.optimizer.cli import main; main()", "run", "--master", "local[1]"]
+    main = [sys.executable, "-c", "from dovetail.optimizer.cli.main import main; main()", "run", "--master", "local[1]"]
     query = ["--sql", "SELECT java_method('java.lang.System', 'exit', 3)"]
     done = subprocess.run([*main, *query], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 3
@@ -459,7 +459,7 @@ def test_a_jvm_that_ends(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_spark_that_does_not_start(tmp_path: Path) -> None:
-    main = [sys.executable, "-c", "from dovetail.optimizer.cli import main; main()", "run", "--sql", "SELECT 1"]
+    main = [sys.executable, "-c", "from dovetail.optimizer.cli.main import main; main()", "run", "--sql", "SELECT 1"]
     done = subprocess.run(
         [*main, "--master", "nowhere"], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
     )
@@ -472,7 +472,7 @@ def test_a_spark_that_does_not_start(tmp_path: Path) -> None:
 @pytest.mark.connect
 def test_on_spark_connect(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("x\n1\n2\n")
-    main = [sys.executable, "-c", "from dovetail.optimizer.cli import main; main()", "run", "--remote", "local[1]"]
+    main = [sys.executable, "-c", "from dovetail.optimizer.cli.main import main; main()", "run", "--remote", "local[1]"]
     query = ["--sql", "SELECT sum(x) AS s FROM p", "-t", f"p={tmp_path}/p.csv", "--out", f"{tmp_path}/s.csv"]
     done = subprocess.run(
         [*main, *query, "--json"], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False

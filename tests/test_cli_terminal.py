@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from command_line import dovetail
-from dovetail.optimizer.commands import terminal
+from dovetail.optimizer import terminal
 from dovetail.planner.version import VERSION
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import dovetail
-from dovetail.optimizer.cli import app
+from dovetail.optimizer.cli.main import app
 from effort import examples
 from wrong_values import TEXTS
 
@@ -166,7 +166,7 @@ def test_debug_shows_where_an_error_comes_from(tmp_path: Path) -> None:
 
 
 def process(*words: Any, **env: str) -> subprocess.CompletedProcess[str]:
-    main = [sys.executable, "-c", "from dovetail.optimizer.cli import main; main()"]
+    main = [sys.executable, "-c", "from dovetail.optimizer.cli.main import main; main()"]
     return subprocess.run(
         [*main, *words],
         env=os.environ | env,
@@ -179,7 +179,7 @@ def process(*words: Any, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_exit_codes_are_in_the_docs() -> None:
-    from dovetail.optimizer.commands.failures import Exit
+    from dovetail.optimizer.failures import Exit
 
     page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
     assert all(f"| {code.value} |" in page for code in Exit)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from dovetail.optimizer import demo
-from dovetail.optimizer.cli import app
+from dovetail.optimizer.cli.main import app
 from dovetail.optimizer.commands import demo as command
 from dovetail.optimizer.demo import Size, make_data, run_demo
 

@@ -59,7 +59,7 @@ def test_a_wheel_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
         code = (
             f"import sys; sys.modules.update(dict.fromkeys({[*OPTIONAL, 'pyspark', 'py4j']!r})); "
             f"sys.path[:0] = [{str(site)!r}]; sys.argv = ['dovetail', *{args!r}]; "
-            "import dovetail.optimizer.cli as cli; "
+            "import dovetail.optimizer.cli.main as cli; "
             f"assert cli.__file__.startswith({str(site)!r}); cli.main()"
         )
         command = [sys.executable, "-P", "-c", code]

@@ -75,7 +75,7 @@ def package(module: str) -> str:
     return module if above in LAYERS else above
 
 
-@pytest.mark.parametrize("layer", ["planner", "rules", "executor"])
+@pytest.mark.parametrize("layer", ["planner", "rules", "executor", "optimizer"])
 def test_packages_import_one_way(layer: str) -> None:
     graph = nx.DiGraph()
     for a, b in imports().edges:

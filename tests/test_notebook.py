@@ -11,7 +11,7 @@ import pytest
 
 from dovetail import load_ipython_extension
 from dovetail.optimizer.notebook import run_cell
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import EnvironmentProblem, OptionError
 from sessions import for_few_rows
 

@@ -12,10 +12,10 @@ import pytest
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, plan_case
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.stream_plan import StreamPlan
-from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
+from dovetail.optimizer.streams.plan import StreamPlan
+from dovetail.optimizer.streams.queries import StreamPlanner, StreamQuery
 from dovetail.optimizer.verification import Verification
 from dovetail.planner.band.axis import Axis
 from dovetail.planner.errors import OptionError, Place

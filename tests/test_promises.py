@@ -11,7 +11,7 @@ import pytest
 from dovetail import CatalogError, Optimizer, OptionError, Options
 from dovetail.executor.catalog.declared_tables import DeclaredTables
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
-from dovetail.optimizer.validation import schema_difference
+from dovetail.optimizer.planning.validation import schema_difference
 from dovetail.planner.catalog import UniqueKey
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def test_braces_reach_spark_as_they_are(session: SparkSession) -> None:
 def test_a_schema_that_differs_means_that_the_original_runs(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import dovetail.optimizer.planning as planning
+    import dovetail.optimizer.planning.statement as planning
     from dovetail.planner.sql.to_sql import to_sql as real
 
     monkeypatch.setattr(
@@ -234,7 +234,7 @@ def test_verify_runs_both_and_finds_differences(session: SparkSession, monkeypat
     assert outcome.same
     assert outcome.rewritten
     assert outcome.rows == session.sql(BAND).count()
-    import dovetail.optimizer.planning as planning
+    import dovetail.optimizer.planning.statement as planning
     from dovetail.planner.sql.to_sql import to_sql as real
 
     monkeypatch.setattr(planning, "to_sql", lambda *plan: real(*plan) + " AND p.x <> 7")

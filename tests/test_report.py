@@ -14,8 +14,8 @@ from dovetail.executor.connectors.masking import mask_secrets
 from dovetail.optimizer.advise.planners import OfflinePlanner
 from dovetail.optimizer.anonymize import Anonymizer
 from dovetail.optimizer.report import build_report
+from dovetail.optimizer.row_differences import RowDifference
 from dovetail.optimizer.verification import Verification
-from dovetail.optimizer.verify_differences import RowDifference
 from dovetail.planner.catalog import Settings
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 

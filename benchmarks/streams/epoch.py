@@ -14,7 +14,7 @@ from dovetail.executor.state.epochs import Epochs, start_epochs
 from dovetail.executor.state.files import HadoopFolder
 from dovetail.executor.state.sinks import FileOutput, output
 from dovetail.executor.state.store import Store
-from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs, make_request
+from dovetail.optimizer.streams.epochs import Schemas, analyze_schemas, make_epochs, make_request
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.streams.bench import Bench
-    from dovetail.optimizer.materialized_view import MaterializedView
+    from dovetail.optimizer.views.materialized_view import MaterializedView
 
 TITLE = "TPC-H, materialized, beside Apache Flink's cascade of joins"
 TARGET = 1

@@ -22,7 +22,7 @@ from dovetail.executor.state.segments import Segments
 from dovetail.executor.state.sinks import FileOutput
 from dovetail.executor.state.store import Store
 from dovetail.executor.state.stored_rows import StoredRows
-from dovetail.optimizer.materialized_view import MaterializedView
+from dovetail.optimizer.views.materialized_view import MaterializedView
 from tests.tpc.changing import CHANGE, CHANGING, TABLES, Changing
 from tests.tpc.data import queries
 

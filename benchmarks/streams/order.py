@@ -17,7 +17,7 @@ from dovetail.executor.state.files import HadoopFolder
 from dovetail.executor.state.segments import Segments, tagged_query
 from dovetail.executor.state.sinks import NoOutput
 from dovetail.executor.state.store import Store
-from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs, make_request
+from dovetail.optimizer.streams.epochs import Schemas, analyze_schemas, make_epochs, make_request
 from dovetail.planner.state.manifest import InputState, Manifest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from dovetail.optimizer.cli import app
+from dovetail.optimizer.cli.main import app
 
 _HEAD = """# Commands: reference
 

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 ROOT = Path(__file__).parents[2]

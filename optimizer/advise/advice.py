@@ -12,8 +12,8 @@ from dovetail.optimizer.advise.planners import WorkloadPlanner, created_name
 from dovetail.optimizer.advise.remedies import has_or, loop_remedy, remedy_of
 from dovetail.optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
 from dovetail.optimizer.advise.workload import WorkloadStatement
-from dovetail.optimizer.commands.failures import describe_failure
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.failures import describe_failure
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import QueryError, Unsupported
 from dovetail.planner.explain.records import Choice, Declined
 from dovetail.planner.expr.tokens import tokenize

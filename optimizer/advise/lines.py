@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dovetail.optimizer import terminal
 from dovetail.optimizer.advise.report import LoopFinding, StatementAdvice
-from dovetail.optimizer.commands import terminal
 from dovetail.planner.explain.records import Savings
 
 

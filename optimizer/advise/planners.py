@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
-from dovetail.optimizer.lookups import make_missing_time_error
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.lookups import make_missing_time_error
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import QueryError, Unsupported

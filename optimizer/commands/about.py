@@ -6,7 +6,7 @@ import textwrap
 
 from rich.text import Text
 
-from dovetail.optimizer.commands import terminal
+from dovetail.optimizer import terminal
 from dovetail.optimizer.doctor import diagnose
 from dovetail.rules.batches import BATCHES
 

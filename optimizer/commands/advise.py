@@ -11,15 +11,15 @@ from pathlib import Path
 
 from rich.text import Text
 
+from dovetail.optimizer import terminal
 from dovetail.optimizer.advise.advice import advise
 from dovetail.optimizer.advise.lines import describe_gain, details
 from dovetail.optimizer.advise.page import render_report
 from dovetail.optimizer.advise.report import LoopFinding, Report, StatementAdvice
 from dovetail.optimizer.advise.workload import read_workload
-from dovetail.optimizer.commands import terminal
-from dovetail.optimizer.commands.failures import CommandFailed, Exit
 from dovetail.optimizer.commands.inputs import Job, write_text
 from dovetail.optimizer.commands.offline import planner_for
+from dovetail.optimizer.failures import CommandFailed, Exit
 from dovetail.planner.errors import InputError
 from dovetail.planner.explain.html.page import check_jinja
 

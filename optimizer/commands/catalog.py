@@ -22,7 +22,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.failures import located
 from dovetail.planner.errors import CatalogError, InputError, SourceError, one_of
 
 if TYPE_CHECKING:

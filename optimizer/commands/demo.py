@@ -10,7 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dovetail.optimizer.commands import terminal
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import Job, check_folder
 from dovetail.optimizer.commands.work import optimizer_for
 from dovetail.optimizer.demo import FULL, QUERY, QUICK, Demo, run_demo

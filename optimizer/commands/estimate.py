@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from dovetail.optimizer.commands import terminal
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import Job
 from dovetail.optimizer.commands.work import optimizer_for
 from dovetail.optimizer.estimate.answer import Answer

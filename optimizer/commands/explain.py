@@ -10,12 +10,12 @@ from pathlib import Path
 import typer
 
 from dovetail.optimizer.advise.planners import OfflinePlanner, WorkloadPlanner, created_name
-from dovetail.optimizer.commands.failures import CommandFailed, Exit
 from dovetail.optimizer.commands.inputs import Job
 from dovetail.optimizer.commands.offline import planner_for
 from dovetail.optimizer.commands.several import heading, located_statement
-from dovetail.optimizer.commands.terminal import print_error, print_note, print_warnings, show_status
-from dovetail.optimizer.plan import Mode, Plan
+from dovetail.optimizer.failures import CommandFailed, Exit
+from dovetail.optimizer.planning.plan import Mode, Plan
+from dovetail.optimizer.terminal import print_error, print_note, print_warnings, show_status
 from dovetail.planner.errors import InputError, QueryError, UnmatchedBracket, Unsupported
 from dovetail.planner.explain.html.page import check_jinja
 from dovetail.planner.expr.tokens import tokenize

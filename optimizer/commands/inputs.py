@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from dovetail.optimizer.advise.workload import WorkloadStatement, read_text, split_statements
 from dovetail.optimizer.commands.catalog import CatalogFile
-from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.failures import located
 from dovetail.optimizer.options import Options
 from dovetail.planner.errors import InputError, reason_of
 

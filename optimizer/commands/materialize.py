@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dovetail.optimizer.commands import terminal
-from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import Job
 from dovetail.optimizer.commands.streamed import Streamed, create_view
 from dovetail.optimizer.commands.work import optimizer_for
+from dovetail.optimizer.failures import located
 from dovetail.planner.errors import InputError, one_of
 from dovetail.planner.state.sink import Sink
 
 if TYPE_CHECKING:
-    from dovetail.optimizer.materialized_view import MaterializedView
-    from dovetail.optimizer.materialized_views import MaterializedViews
+    from dovetail.optimizer.views.materialized_view import MaterializedView
+    from dovetail.optimizer.views.materialized_views import MaterializedViews
 
 _ROWS = 100  # of a view are printed, unless as JSON
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.failures import located
 from dovetail.optimizer.options import Options
 from dovetail.planner.errors import EnvironmentProblem, InputError
 

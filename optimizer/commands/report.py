@@ -8,8 +8,8 @@ import typer
 
 from dovetail.optimizer.commands.inputs import DEFAULTS, Job
 from dovetail.optimizer.commands.offline import planner_for
-from dovetail.optimizer.commands.terminal import print_note, show_status
 from dovetail.optimizer.report import build_report, issue_tracker
+from dovetail.optimizer.terminal import print_note, show_status
 
 
 def write_report(job: Job, out: str | None, *, anonymize: bool, verify: bool) -> None:

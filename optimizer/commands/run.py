@@ -6,12 +6,12 @@ import re
 from time import perf_counter
 from typing import Any
 
+from dovetail.optimizer import terminal
 from dovetail.optimizer.api import Optimizer
-from dovetail.optimizer.commands import terminal
 from dovetail.optimizer.commands.inputs import Job, OutputPath
 from dovetail.optimizer.commands.several import located_statement, print_heading
 from dovetail.optimizer.commands.work import optimizer_for, write
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import plural
 
 

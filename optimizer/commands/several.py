@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dovetail.optimizer.commands import terminal
-from dovetail.optimizer.commands.failures import CommandFailed, describe_failure
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import Job
+from dovetail.optimizer.failures import CommandFailed, describe_failure
 
 
 @contextmanager

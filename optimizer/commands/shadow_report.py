@@ -8,14 +8,14 @@ from typing import Any
 
 from rich.text import Text
 
+from dovetail.optimizer import terminal
 from dovetail.optimizer.advise.lines import describe_savings
-from dovetail.optimizer.commands import terminal
-from dovetail.optimizer.commands.failures import CommandFailed, Exit, describe_failure
 from dovetail.optimizer.commands.inputs import Job
 from dovetail.optimizer.commands.work import optimizer_for
-from dovetail.optimizer.shadow_report import ShadowReport, ShadowStatement
-from dovetail.optimizer.statement_log import read_log
-from dovetail.optimizer.verify import Checks
+from dovetail.optimizer.failures import CommandFailed, Exit, describe_failure
+from dovetail.optimizer.statements.log import read_log
+from dovetail.optimizer.statements.shadow_report import ShadowReport, ShadowStatement
+from dovetail.optimizer.verify.batch import Checks
 
 
 @dataclass(frozen=True)

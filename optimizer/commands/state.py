@@ -16,7 +16,7 @@ from dovetail.executor.state.parts import check_parts, read_parts
 from dovetail.executor.state.pinned import read_pinned
 from dovetail.executor.state.spark_logs import Progress, check_sources, read_progress
 from dovetail.executor.state.store import Store
-from dovetail.optimizer.commands import terminal
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import check_folder
 from dovetail.planner.errors import InputError, StateError, one_of
 from dovetail.planner.expr import quote

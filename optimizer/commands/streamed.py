@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from rich.live import Live
 from rich.text import Text
 
-from dovetail.optimizer.commands import terminal
-from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import Job, Table, read_pairs, read_tables
 from dovetail.optimizer.commands.work import optimizer_for, read_table
+from dovetail.optimizer.failures import located
 from dovetail.planner.errors import InputError, plural
 from dovetail.planner.state.progress import of_arrangements
 from dovetail.planner.state.sink import Sink

@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from dovetail.optimizer.commands import terminal
+from dovetail.optimizer import terminal
 from dovetail.optimizer.commands.inputs import Job, check_page
 from dovetail.optimizer.commands.work import optimizer_for
 from dovetail.optimizer.verification import Verification
-from dovetail.optimizer.verify import Checks
+from dovetail.optimizer.verify.batch import Checks
 from dovetail.planner.explain.html.page import check_jinja
 
 

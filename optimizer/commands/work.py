@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from dovetail.optimizer.api import Optimizer
-from dovetail.optimizer.commands.failures import located
 from dovetail.optimizer.commands.inputs import EngineName, Job, OutputPath, Table
-from dovetail.optimizer.commands.terminal import print_note, show_status
 from dovetail.optimizer.doctor import available_memory, java, require_java, require_pyspark
+from dovetail.optimizer.failures import located
+from dovetail.optimizer.terminal import print_note, show_status
 from dovetail.planner.errors import EnvironmentProblem, InputError, reason_of
 
 if TYPE_CHECKING:

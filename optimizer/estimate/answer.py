@@ -126,7 +126,7 @@ class Answer:
 
     def show(self) -> None:
         """Print the rows with their intervals, and what these mean."""
-        from dovetail.optimizer.commands.terminal import build_rows_table, stdout_console
+        from dovetail.optimizer.terminal import build_rows_table, stdout_console
 
         console = stdout_console()
         console.print(build_rows_table(*self.table()))

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dovetail.optimizer.estimate.answer import Answer, EstimatedRow
-from dovetail.optimizer.parameters import name_parameters
+from dovetail.optimizer.planning.parameters import name_parameters
 from dovetail.planner.errors import OptionError, QueryError, Refused
 from dovetail.planner.estimate.clusters import ROWS, ClusterSample, Interval, fewest_rows
 from dovetail.planner.estimate.expression import Value, evaluate
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from dovetail.executor.session.named_frames import NamedFrames
-    from dovetail.optimizer.plan import Plan
-    from dovetail.optimizer.session_planner import SessionPlanner
+    from dovetail.optimizer.planning.plan import Plan
+    from dovetail.optimizer.session.planner import SessionPlanner
 
 _MOST_GROUPS = 10_000
 _SHORT = 3.0  # seconds of an exact run that are not worth a sample

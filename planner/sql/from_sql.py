@@ -4,7 +4,7 @@ The reader cuts a statement into its queries, a query into its clauses, FROM int
 expression stays the slice of text it was.  sqlglot tokenizes, and parses single expressions when a rule needs them
 (``Scalar.tree``).  A subquery that cannot be carried becomes a ``Verbatim`` leaf with a note; a statement that cannot
 be carried raises ``Unsupported``.  ``to_sql`` of the plan gives back the very tokens that came in
-(``optimizer/validation.py``).
+(``optimizer/planning/validation.py``).
 """
 
 from __future__ import annotations

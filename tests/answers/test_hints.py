@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dovetail import Optimizer, Options
-from dovetail.optimizer.cli import app
+from dovetail.optimizer.cli.main import app
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 ROOT = Path(__file__).parents[2]

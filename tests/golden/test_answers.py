@@ -13,7 +13,7 @@ from dovetail.executor.connectors.memory import MemorySource
 from dovetail.golden_plans.approval import approved_as_written
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, plan_case
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.sql.lookup_views import lookups_of
 from dovetail.planner.sql.lookup_views import query_of as query_of_plan

@@ -9,8 +9,8 @@ import pytest
 
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, options_of
-from dovetail.optimizer.driver import Driver
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.driver import Driver
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.rules.batches import BATCHES
 from dovetail.rules.rule import Rule, features
@@ -34,7 +34,7 @@ def test_no_rule_misses_a_plan_for_what_it_needs(monkeypatch: pytest.MonkeyPatch
     paths = sorted(SHIPPED.rglob("*.plan"))[::EVERY]
     found = list(map(planned, paths))
     batches = tuple(replace(batch, rules=tuple(map(without_needs, batch.rules))) for batch in BATCHES)
-    monkeypatch.setattr("dovetail.optimizer.planning.Driver", partial(Driver, batches=batches))
+    monkeypatch.setattr("dovetail.optimizer.planning.statement.Driver", partial(Driver, batches=batches))
     for path, known in zip(paths, found, strict=True):
         assert planned(path) == known, path
 

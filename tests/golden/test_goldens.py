@@ -10,7 +10,7 @@ from dovetail.golden_plans.approval import approved_as_written
 from dovetail.golden_plans.case import Case, read_case
 from dovetail.golden_plans.planned import plan_case
 from dovetail.golden_plans.summary import NAME, summary
-from dovetail.optimizer.validation import has_same_tokens
+from dovetail.optimizer.planning.validation import has_same_tokens
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 

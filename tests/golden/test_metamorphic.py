@@ -13,8 +13,8 @@ import pytest
 
 from dovetail.golden_plans.case import Case, read_case
 from dovetail.golden_plans.planned import catalog_of, options_of, plan_case, stream_plan
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.physical.base import Physical
 from effort import SEED, fuzzing

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from dovetail.golden_plans.case import Case, read_case
 from dovetail.golden_plans.planned import catalog_of, options_of, plan_case
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.errors import Unsupported
 from effort import SEED, fuzzing
 from execution import execution_of

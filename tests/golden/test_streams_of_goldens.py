@@ -9,7 +9,7 @@ from pathlib import Path
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, plan_case
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 

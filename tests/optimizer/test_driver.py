@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dovetail.optimizer.driver import Driver
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.driver import Driver
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
 from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.catalog.stats import Statistics
@@ -103,7 +103,7 @@ def test_a_rule_that_fails_costs_nobody_the_query(monkeypatch: pytest.MonkeyPatc
         raise ZeroDivisionError("oh")
 
     batches = (Batch("normalize", "", (stumble,)), *BATCHES[1:])
-    monkeypatch.setattr("dovetail.optimizer.planning.Driver", partial(Driver, batches=batches))
+    monkeypatch.setattr("dovetail.optimizer.planning.statement.Driver", partial(Driver, batches=batches))
     plan = plan_sql(BAND, TwoTables())
     assert plan.sql() == BAND
     assert "stumble failed on Join" in plan.declined[0].reason

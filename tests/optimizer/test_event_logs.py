@@ -17,7 +17,6 @@ import zstandard
 from dovetail.optimizer.advise.event_log import application as event_log_application
 from dovetail.optimizer.advise.event_log import findings as event_log_findings
 from dovetail.optimizer.advise.event_log import read_log as event_log_reader
-from dovetail.optimizer.advise.event_log import run
 from dovetail.optimizer.advise.event_log.advice import read_folder
 from dovetail.optimizer.advise.event_log.application import Application
 from dovetail.optimizer.advise.event_log.files import find_logs
@@ -25,8 +24,9 @@ from dovetail.optimizer.advise.event_log.findings import Measured
 from dovetail.optimizer.advise.event_log.plan_nodes import split_top
 from dovetail.optimizer.advise.event_log.read_log import read_log
 from dovetail.optimizer.advise.event_log.report import Reported
+from dovetail.optimizer.commands.event_log import run_event_log
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from event_log_queries import KEYED, ORDINARY, PLANTED
 
@@ -161,7 +161,7 @@ def test_the_call_site_and_the_description_of_a_job_are_reported(tmp_path: Path)
 
 def test_the_page_of_a_log(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
-    assert run(PLAIN, html=str(tmp_path / "x.html")) == 0
+    assert run_event_log(PLAIN, html=str(tmp_path / "x.html")) == 0
     text = (tmp_path / "x.html").read_text()
     assert '<a href="#j1">1. ' in text
     assert "SELECT * FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi" in text
@@ -238,7 +238,7 @@ def test_a_damaged_log_is_one_line_and_the_others_are_read(
     make, reason = DAMAGED[kind]
     (tmp_path / "damaged").write_bytes(make())
     shutil.copy(PLAIN, tmp_path / "sound")
-    assert run(tmp_path, json=True) == 0
+    assert run_event_log(tmp_path, json=True) == 0
     printed = capsys.readouterr()
     assert len([one for one in json.loads(printed.out)["findings"] if one["file"].endswith("sound")]) == len(PLANTED)
     lines = printed.err.strip().splitlines()
@@ -250,12 +250,12 @@ def test_folders_without_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "eventlog_v2_app").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".app.crc").write_bytes(b"crc")
-    assert run(tmp_path) == 2
+    assert run_event_log(tmp_path) == 2
     assert [line.rpartition("/")[2] for line in capsys.readouterr().err.splitlines()] == [
         "eventlog_v2_app: The folder has no files events_N_…, so the log is empty.",
         "pipe: It is neither a file nor a folder, so it was not opened.",
     ]
-    assert run(tmp_path / "none") == 2
+    assert run_event_log(tmp_path / "none") == 2
     assert "no such file" in capsys.readouterr().err
 
 
@@ -280,7 +280,7 @@ def test_a_compact_part_replaces_those_before_it(tmp_path: Path) -> None:
 
 
 def test_the_report_fits_80_columns_and_repeats_no_join(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(LOGS) == 0
+    assert run_event_log(LOGS) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert lines[-4:] == [
@@ -289,7 +289,7 @@ def test_the_report_fits_80_columns_and_repeats_no_join(capsys: pytest.CaptureFi
         lines[-2],
         "55 joins that Spark runs badly; Dovetail takes 44 of them.",
     ]
-    assert run(ADAPTIVE) == 0
+    assert run_event_log(ADAPTIVE) == 0
     out = capsys.readouterr().out
     assert re.findall(r"execution (\d+) and 1 more\n.*\n +\(\(x#6L >= lo#16L\) AND \(x#6L <= hi#17L\)\)", out) == ["17"]
 
@@ -365,7 +365,7 @@ def test_named_statements_are_compared_before_and_after(tmp_path: Path, capsys: 
         lines.append(end)
     log = tmp_path / "app-1"
     log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert run(log) == 0
+    assert run_event_log(log) == 0
     printed = capsys.readouterr().out
     assert (
         "Statement 8a3f2c11: 10 s as written (2 runs), 2.0 s rewritten by band_join, nearest (1 run, 1 failed): "
@@ -374,7 +374,7 @@ def test_named_statements_are_compared_before_and_after(tmp_path: Path, capsys: 
     assert "Statement 11ff11ff: 3.0 s as written (1 run), rewritten by band_join 1 run failed\n" in printed
     assert "Statement 00ff00ff: 500 ms rewritten by band_join (1 run)\n" in printed
     assert printed.count("Statement ") == 3
-    assert run(log, json=True) == 0
+    assert run_event_log(log, json=True) == 0
     assert json.loads(capsys.readouterr().out)["statements"][0] == {
         "statement": "8a3f2c11",
         "rules": "band_join, nearest",

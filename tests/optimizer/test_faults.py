@@ -20,8 +20,8 @@ from dovetail import Optimizer, Options, QueryError, optimizer
 from dovetail.executor import catalog, lookup
 from dovetail.executor import session as session_room
 from dovetail.executor.connectors.memory import MemorySource
-from dovetail.optimizer.session_planner import SessionPlanner
-from dovetail.optimizer.statements import Statements
+from dovetail.optimizer.session.planner import SessionPlanner
+from dovetail.optimizer.statements.outcomes import Statements
 from dovetail.planner.errors import RuleError, Unsupported, is_user_error
 from dovetail.rules.batches import RULES
 
@@ -175,7 +175,7 @@ def test_a_fault_anywhere_costs_nobody_a_query(session: SparkSession) -> None:
 
 
 def test_the_rows_are_those_of_spark(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session.planner.plan_sql", _broken)
     opt = made(session)
     plan = opt.plan(BAND)
     assert [d.rule for d in plan.declined] == ["planning"]
@@ -189,13 +189,13 @@ def test_the_rows_are_those_of_spark(session: SparkSession, monkeypatch: pytest.
 
 def test_an_error_after_the_time_limit_is_no_fault(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark Connect raises an error of its own for a call that is canceled at the limit."""
-    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session.planner.plan_sql", _broken)
     plan = Optimizer(session, Options(planning_seconds=1e-9)).plan(BAND)
     assert [d.rule for d in plan.declined] == ["planning time"]
 
 
 def test_strict_raises(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session.planner.plan_sql", _broken)
     with pytest.raises(RuntimeError, match="broken"):
         made(session, strict=True).plan(BAND)
 
@@ -203,7 +203,7 @@ def test_strict_raises(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 def test_a_lookup_has_nothing_to_fall_back_on(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     opt = made(session)
     opt.register_lookup("names", MemorySource(pa.table({"k": [1, 2], "name": ["a", "b"]})))
-    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session.planner.plan_sql", _broken)
     text = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.k"
     with pytest.raises(QueryError, match="has a lookup, and its planning failed: RuntimeError: broken"):
         opt.plan(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dovetail import Optimizer, Options
-from dovetail.optimizer.verify import Checks, verify
+from dovetail.optimizer.verify.batch import Checks, verify
 from dovetail.planner.errors import QueryError
 
 if TYPE_CHECKING:

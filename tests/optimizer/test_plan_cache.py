@@ -9,7 +9,7 @@ import pytest
 from comparing import assert_same
 from dovetail import Optimizer, Options
 from dovetail.executor.session.requests import analyze
-from dovetail.optimizer.snapshot import take_snapshot
+from dovetail.optimizer.session.snapshot import take_snapshot
 from sessions import for_few_rows
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_a_statement_that_runs_once_pays_no_snapshot(asked: Asked, monkeypatch: 
         taken.append(plan.text)
         return take_snapshot(plan, *others)
 
-    monkeypatch.setattr("dovetail.optimizer.session_planner.take_snapshot", take_and_count)
+    monkeypatch.setattr("dovetail.optimizer.session.planner.take_snapshot", take_and_count)
     rows = sorted(map(tuple, asked.session.sql(QUERY).collect()))
     for _ in range(3):
         assert sorted(map(tuple, asked.optimizer.sql(QUERY).collect())) == rows
@@ -195,7 +195,7 @@ def test_a_view_whose_table_is_another_one_now(asked: Asked) -> None:
 
 
 def test_a_query_that_is_left_as_it_is(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.optimizer.plan_cache._WORTH", 0.0)
+    monkeypatch.setattr("dovetail.optimizer.session.plan_cache._WORTH", 0.0)
     text = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x + rand() BETWEEN i.lo AND i.hi AND p.id = 1;"
     plain = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi AND p.v = i.v;"
     optimizer = Optimizer(asked.session)
@@ -216,7 +216,7 @@ def test_a_query_that_is_left_as_it_is(asked: Asked, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("text", ["DROP VIEW points", "WITH a AS (SELECT 1 AS x) INSERT INTO taken SELECT * FROM a"])
 def test_what_is_no_query_is_not_analysed_again(asked: Asked, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr("dovetail.optimizer.plan_cache._WORTH", 0.0)
+    monkeypatch.setattr("dovetail.optimizer.session.plan_cache._WORTH", 0.0)
     optimizer = Optimizer(asked.session)
     for _ in range(3):
         optimizer.plan(text)

@@ -15,10 +15,10 @@ import pytest
 
 from command_line import dovetail
 from dovetail import Optimizer, OptionError, Options, StatementEvent
-from dovetail.optimizer.driver import Driver
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.shadow_report import ShadowReport
-from dovetail.optimizer.statement_log import Record, StatementLog, append, read_log
+from dovetail.optimizer.planning.driver import Driver
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.statements.log import Record, StatementLog, append, read_log
+from dovetail.optimizer.statements.shadow_report import ShadowReport
 from dovetail.planner.errors import InputError
 from dovetail.planner.explain.records import Declined
 from sessions import with_points_and_intervals
@@ -213,7 +213,7 @@ def test_a_rewriting_that_failed_is_used_over_other_frames(session: SparkSession
 
 def test_measurements_have_a_time_limit(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail.executor.catalog import spark_catalog as catalog
-    from dovetail.optimizer import session_planner
+    from dovetail.optimizer.session import planner as session_planner
 
     slow = "SELECT sum(id % 7) FROM range(1000000000000)"  # hours
     real = catalog.SparkCatalog._run_measurement
@@ -235,7 +235,7 @@ def test_measurements_have_a_time_limit(session: SparkSession, monkeypatch: pyte
 
 def test_planning_has_a_time_limit(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail.executor.catalog import spark_catalog as catalog
-    from dovetail.optimizer import session_planner
+    from dovetail.optimizer.session import planner as session_planner
 
     opt = Optimizer(session, Options(planning_seconds=0.1))
     opt._planner._is_warm = True

@@ -9,7 +9,7 @@ import pytest
 from dovetail.golden_plans.approval import approved_as_written
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of
-from dovetail.optimizer.single_table import find_single_table
+from dovetail.optimizer.statements.single_table import find_single_table
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
 

@@ -8,7 +8,7 @@ import pytest
 
 from comparing import few_rows
 from dovetail import Optimizer, Options
-from dovetail.optimizer.switches import find_switch
+from dovetail.optimizer.planning.switches import find_switch
 from dovetail.optimizer.warn_once import warn_once
 from sessions import for_few_rows
 

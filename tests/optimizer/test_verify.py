@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dovetail import Optimizer, OptionError, Options
-from dovetail.optimizer.verify import Checks, verify
+from dovetail.optimizer.verify.batch import Checks, verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.optimizer.validation import compare_readings, has_same_tokens
+from dovetail.optimizer.planning.validation import compare_readings, has_same_tokens
 from dovetail.planner.catalog import Settings
 from dovetail.planner.expr.subqueries import replace_scalar_subqueries, subqueries
 from dovetail.planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions

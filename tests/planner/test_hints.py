@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dovetail.optimizer.idle_hints import idle_hints
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.idle_hints import idle_hints
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
 from dovetail.planner.catalog.declared import Declaration
 from dovetail.planner.catalog.stats import UNKNOWN, Statistics

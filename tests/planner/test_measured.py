@@ -7,12 +7,12 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 if TYPE_CHECKING:
-    from dovetail.optimizer.plan import Plan
+    from dovetail.optimizer.planning.plan import Plan
     from dovetail.planner.catalog import Numbers
 
 LINE = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "line.toml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.optimizer.validation import compare_readings, has_same_tokens
+from dovetail.optimizer.planning.validation import compare_readings, has_same_tokens
 from dovetail.planner.catalog import Settings
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.logical import Join, Scan

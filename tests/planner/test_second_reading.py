@@ -13,9 +13,9 @@ from sqlglot.errors import ParseError
 
 from dovetail.golden_plans.case import read_case
 from dovetail.golden_plans.planned import catalog_of, plan_case
-from dovetail.optimizer import planning
-from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.validation import compare_readings
+from dovetail.optimizer.planning import statement as planning
+from dovetail.optimizer.planning.statement import plan_sql
+from dovetail.optimizer.planning.validation import compare_readings
 from dovetail.planner.catalog import Settings
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, dialect

@@ -11,8 +11,8 @@ from dovetail.golden_plans.approval import approved_as_written
 from dovetail.golden_plans.case import Case, read_case
 from dovetail.golden_plans.planned import catalog_of, plan_case
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.hints.blocks import read_hints
 from dovetail.planner.logical import BandJoin, Project
 from dovetail.planner.offline_catalog.read_catalog import read_catalog

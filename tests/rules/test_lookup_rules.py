@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
-from dovetail.optimizer.validation import has_same_tokens
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
+from dovetail.optimizer.planning.validation import has_same_tokens
 from dovetail.planner.catalog import Numbers, SequentialCatalog
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.hints.blocks import hints_in

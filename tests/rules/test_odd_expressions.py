@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.catalog import Settings, UniqueKey
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.offline_catalog.catalog import CatalogFile, Table

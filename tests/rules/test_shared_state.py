@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dovetail import Options
-from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
+from dovetail.optimizer.streams.queries import StreamPlanner, StreamQuery
 from dovetail.planner.errors import StateError, Unsupported
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.state.refusals import check_settings

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dovetail import Options
-from dovetail.optimizer.stream_plan import StreamPlan
-from dovetail.optimizer.stream_queries import StreamPlanner, StreamQuery
+from dovetail.optimizer.streams.plan import StreamPlan
+from dovetail.optimizer.streams.queries import StreamPlanner, StreamQuery
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from dovetail.planner.state.fingerprint import fingerprint
 from dovetail.planner.state.program import Read, Version

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dovetail import Options
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 CATALOGS = Path(__file__).parents[2] / "golden_plans" / "catalogs"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.optimizer.lookups import find_lookup_references
 from dovetail.optimizer.options import Options
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.lookups import find_lookup_references
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.errors import QueryError
 from dovetail.planner.offline_catalog.catalog import CatalogFile
 from dovetail.planner.offline_catalog.read_catalog import read_catalog

@@ -27,7 +27,7 @@ from dovetail.executor.catalog import repeatable
 from dovetail.executor.session import sail
 from dovetail.executor.session.requests import query_frame
 from dovetail.golden_plans.case import Case, read_case
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import DovetailError
 from golden.test_connect import DIFFERENT
 from golden_sessions import golden_sessions

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from dovetail import Optimizer, Options
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
-from dovetail.optimizer.materialization import _infer_types
-from dovetail.optimizer.materialized_view import query_rows, query_rows_as
+from dovetail.optimizer.views.materialization import _infer_types
+from dovetail.optimizer.views.materialized_view import query_rows, query_rows_as
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.rules.context import Context
 from dovetail.rules.stream.accumulators import Accumulators

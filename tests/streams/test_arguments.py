@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dovetail import Optimizer, StateError
-from dovetail.optimizer.parameters import bind_literals
+from dovetail.optimizer.planning.parameters import bind_literals
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dovetail import Optimizer, QueryError, StateError
-from dovetail.optimizer import stream_queries
+from dovetail.optimizer.streams import queries as stream_queries
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from dovetail import Optimizer
 from dovetail.executor.catalog.spark_catalog import SparkCatalog
-from dovetail.optimizer.materialized_view import query_rows_as
+from dovetail.optimizer.views.materialized_view import query_rows_as
 from dovetail.planner.errors import Refused
 from dovetail.planner.sql.from_sql import from_sql
 from dovetail.rules.context import Context

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from dovetail import Optimizer, QueryError, Sink, StateError
-from dovetail.optimizer.materialized_view import MaterializedView
+from dovetail.optimizer.views.materialized_view import MaterializedView
 from stream_feeds import Feed, Interrupted, arrive, interrupting
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from connect_goldens_main import declare
 from dovetail import Optimizer
 from dovetail.golden_plans.case import Case, read_case
 from dovetail.golden_plans.planned import catalog_of, options_of
-from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import DovetailError
 from dovetail.planner.expr import quote
 from dovetail.planner.offline_catalog.catalog import CatalogFile, Table

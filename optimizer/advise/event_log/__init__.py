@@ -1,3 +1,1 @@
 """Advice from Spark's event logs: the joins that took the most task time, and whether Dovetail would take them."""
-
-from dovetail.optimizer.advise.event_log.advice import run as run

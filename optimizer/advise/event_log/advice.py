@@ -8,41 +8,17 @@ from pathlib import Path
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from dovetail.optimizer import terminal
 from dovetail.optimizer.advise.event_log.errors import LogProblem
 from dovetail.optimizer.advise.event_log.files import find_logs
 from dovetail.optimizer.advise.event_log.findings import Finding
 from dovetail.optimizer.advise.event_log.read_log import read_log
-from dovetail.optimizer.advise.event_log.report import AppSummary, Reported, print_report, render_report, to_json
+from dovetail.optimizer.advise.event_log.report import AppSummary, Reported
 from dovetail.optimizer.advise.event_log.verdicts import Verdict
-from dovetail.optimizer.commands import terminal
-from dovetail.optimizer.commands.failures import Exit
-from dovetail.optimizer.commands.inputs import write_text
-from dovetail.optimizer.plan import Plan
-from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.planning.plan import Plan
+from dovetail.optimizer.planning.statement import plan_sql
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.errors import DovetailError, reason_of
-from dovetail.planner.explain.html.page import check_jinja
-
-
-def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None, html: str | None = None) -> int:
-    """Print a report on the event logs of a folder, or on the one log that a path names; return the exit code.
-
-    ``html``: the file that also gets the report as a page.
-    With a catalog, statements whose text the log has are planned, which is more exact than the condition of a plan.  A
-    log that cannot be read, or not to its end, is one line on stderr, and the others are read.
-    """
-    if html is not None:
-        check_jinja()
-    apps, found, problems = read_folder(folder, catalog)
-    for problem in problems:
-        terminal.print_error(str(problem))
-    if json:
-        terminal.print_json(to_json(apps, found, problems))
-    elif apps:
-        print_report(apps, found)
-    if html is not None and apps:
-        write_text("--html", html, render_report(apps, found))
-    return Exit.DONE if apps else Exit.UNUSABLE
 
 
 def read_folder(

@@ -11,13 +11,13 @@ from typing import Any
 
 from rich.text import Text
 
+from dovetail.optimizer import terminal
 from dovetail.optimizer.advise.event_log.application import Application
 from dovetail.optimizer.advise.event_log.errors import LogProblem
 from dovetail.optimizer.advise.event_log.findings import Finding
 from dovetail.optimizer.advise.event_log.named_runs import Comparison, NamedRun, compare_runs
 from dovetail.optimizer.advise.event_log.plan_nodes import ATTRIBUTE
 from dovetail.optimizer.advise.page import Entry, render
-from dovetail.optimizer.commands import terminal
 from dovetail.planner.errors import plural
 
 MOST = 20

@@ -1,0 +1,1 @@
+"""Joins of streams: planned, validated, divided into epochs, and started."""

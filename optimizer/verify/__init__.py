@@ -1,0 +1,1 @@
+"""Verification: both ways are run, and their rows are compared."""
