@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import dovetail.golden_plans.planned  # noqa: F401  # else each run in this process imports all of Dovetail anew
+
 ROOT = Path(__file__).parents[2]
 
 CATALOG = """
