@@ -142,6 +142,7 @@ def _follow(query: StreamingQuery) -> None:
     """Show how far a query is until it ends.  Raises what ended it."""
     rows, last = 0, -1
     with _line() as show:
+        show("the query runs; its line of progress follows when the first epoch ends")
         ended = False
         while not ended:
             ended = bool(query.awaitTermination(_LOOK))
