@@ -81,7 +81,8 @@ class _Columns:
 
     def __init__(self, side: str, schema: StructType, case: NameCase):
         self.side, self.names, self.case = side, schema.names, case
-        self.types = {case.fold(field.name): sql_type(field.dataType.simpleString()) for field in schema.fields}
+        types = (sql_type(field.dataType.simpleString()) for field in schema.fields)
+        self.types = dict(zip(case.folded(schema.names), types, strict=True))
         if len(self.types) < len(schema.names):
             raise QueryError(f"two columns of the {side} DataFrame have one name; rename one of them")
 

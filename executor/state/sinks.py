@@ -126,7 +126,7 @@ def check_schema(session: SparkSession, target: Target, returned: StructType, *,
 
     ``casts``: Spark writes the table and casts the values.
     """
-    check_partitions(target, returned.names, name_case(all_settings(session)).fold)
+    check_partitions(target, returned.names, name_case(all_settings(session)))
     if classic(session):
         check_table(session, target, returned, casts=casts)
     found = None if casts else output(session, target, None, "")

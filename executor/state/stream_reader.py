@@ -28,7 +28,7 @@ def start_query(frame: DataFrame, to: Destination) -> StreamingQuery:
 
 def _start(frame: DataFrame, to: Destination) -> StreamingQuery:
     target = to.sink
-    check_partitions(target, frame.columns, name_case(all_settings(frame.sparkSession)).fold)
+    check_partitions(target, frame.columns, name_case(all_settings(frame.sparkSession)))
     table = find_table(frame.sparkSession, target) if isinstance(target, str) and classic(frame.sparkSession) else None
     if table and table.provider in FILE_FORMATS:
         frame = as_columns_of(table, frame)

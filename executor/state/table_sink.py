@@ -86,11 +86,9 @@ def check_table(session: SparkSession, target: object, returned: StructType, *, 
     """
     if not isinstance(target, str) or (table := find_table(session, target)) is None:
         return
-    fold = name_case(all_settings(session)).fold
-    existing = [(f.name, f.dataType) for f in table.columns]
-    wanted = [(f.name, f.dataType) for f in returned]
-    names = [[fold(name) for name, _ in columns] for columns in (existing, wanted)]
-    types = [[fold(type_.simpleString()) for _, type_ in columns] for columns in (existing, wanted)]
+    case, existing = name_case(all_settings(session)), tuple(table.columns)
+    names = [case.folded(f.name for f in columns) for columns in (existing, returned)]
+    types = [case.folded(f.dataType.simpleString() for f in columns) for columns in (existing, returned)]
     if names[0] != names[1] or not (casts or types[0] == types[1]):
         raise wrong_columns(target, table.columns, returned)
     if not casts and table.char_column:

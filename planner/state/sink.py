@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import OptionError, one_of
 
 if TYPE_CHECKING:
@@ -69,15 +70,11 @@ def check(target: object, mode: str) -> None:
         raise OptionError(f"mode {mode!r} does not exist; {one_of(MODES, mode)}")
 
 
-def check_partitions(target: object, columns: Sequence[str], fold: Callable[[str], str]) -> None:
-    """Raise ``OptionError`` for a sink whose ``partition_by`` names what is no column, or leaves none for the files.
-
-    ``fold``: names that are equal after it are one name.
-    """
+def check_partitions(target: object, columns: Sequence[str], case: NameCase) -> None:
+    """Raise ``OptionError`` for a sink whose ``partition_by`` names what is no column, or leaves none for the files."""
     named = target.partition_by if isinstance(target, Sink) else ()
-    known = set(map(fold, columns))
     for name in named:
-        if fold(name) not in known:
+        if not case.is_among(name, columns):
             raise OptionError(f"partition_by names {name!r}, which the query does not return; {one_of(columns, name)}")
         if name.startswith("."):
             raise OptionError(

@@ -8,5 +8,9 @@ KNOWN: dict[str, str] = {
     "UPDATE with IN": r"^Spark alone: .*DELTA_UNSUPPORTED_SUBQUERY",
 }
 """By words of what is tried: a pattern of what is seen."""
-NOT_EQUAL: dict[tuple[str, str], str] = {}
+_PARAMETERS = "Spark 4.1 binds no parameters where the format has an SQL extension: UNBOUND_SQL_PARAMETER"
+NOT_EQUAL: dict[tuple[str, str], str] = {
+    ("delta", "refused/type_of_a_parameter"): _PARAMETERS,
+    ("iceberg", "refused/type_of_a_parameter"): _PARAMETERS,
+}
 """By format and golden case: why its plan is not that over Parquet."""
