@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from format_sessions import DELTA, ICEBERG
+from golden_sessions import ARGUMENTS
+
 KNOWN: dict[str, str] = {
     "TIMESTAMP AS OF a subquery": r"^Spark alone: .*INTERNAL_ERROR",
     "DELETE with EXISTS": r"^Spark alone: .*DELTA_UNSUPPORTED_SUBQUERY",
@@ -10,8 +13,7 @@ KNOWN: dict[str, str] = {
 """By words of what is tried: a pattern of what is seen."""
 _PARAMETERS = "Spark 4.1 binds no parameters where the format has an SQL extension: UNBOUND_SQL_PARAMETER"
 NOT_EQUAL: dict[tuple[str, str], str] = {
-    ("delta", "refused/type_of_a_parameter"): _PARAMETERS,
-    ("iceberg", "refused/type_of_a_parameter"): _PARAMETERS,
     ("iceberg", "kinds/left_raising"): "Spark alone casts the text of a row that has met no partner",
+    **{(form, case): _PARAMETERS for form in (DELTA, ICEBERG) for case in ARGUMENTS},
 }
 """By format and golden case: why its plan is not that over Parquet."""
