@@ -24,6 +24,7 @@ from pyspark.sql.connect.proto import base_pb2
 MOST_BYTES = 128 * 1024  # of a request
 CHANGEABLE = {"spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"}
 READABLE = (
+    "spark.python.sql.",
     "spark.connect.",
     "spark.sql.connect.",
     "spark.sql.execution.",
