@@ -31,17 +31,21 @@ class Tolerance:
 
     ``other``: an expression over the left row whose difference from the time is compared instead: ``other - time``, or
     ``time - other`` where the time is ``later``.
+    ``value``: an expression over the right row that is compared instead of its time; ``endless``: NULL passes.
     """
 
     other: str
     later: bool
     sign: str
     bound: str
+    value: str = ""
+    endless: bool = False
 
     def show(self, time: str) -> str:
-        """The condition with a time in its place."""
+        """The condition with a time, or the value, in its place."""
         if not self.other:
-            return f"{time} {self.sign} {operand(self.bound)}"
+            text = f"{time} {self.sign} {operand(self.bound)}"
+            return f"({text} OR {time} IS NULL)" if self.endless else text
         first, second = (time, operand(self.other)) if self.later else (operand(self.other), time)
         return f"{first} - {second} {self.sign} {operand(self.bound)}"
 
@@ -111,7 +115,7 @@ class Nearest:
     def texts(self) -> tuple[str, ...]:
         """The SQL of all that decides which rows are the nearest."""
         keys = (text for key in self.keys for text in (key.left, key.right))
-        tolerances = (text for one in self.tolerances for text in (one.other, one.bound))
+        tolerances = (text for one in self.tolerances for text in (one.other, one.bound, one.value))
         filters = (scalar.text for side in (*self.filters, self.kept) for scalar in side)
         return (*self.times, *keys, *(tie.text for tie in self.ties), *tolerances, *filters)
 
@@ -134,7 +138,7 @@ class Nearest:
         many = f" {self.count}" if self.count > 1 else ""
         equal = [f"{k.left} {'<=>' if k.null_safe else '='} {k.right}" for k in self.keys]
         own = [c.shown for side in self.filters for c in side]
-        near = [one.show(right) for one in self.tolerances]
+        near = [one.show(operand(one.value) if one.value else right) for one in self.tolerances]
         if self.direction == "both":
             match = f"the nearest{many} by {right} and {left}"
         else:

@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
-from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, TieBreak, Tolerance
+from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, TieBreak
 from dovetail.planner.physical.presort import presort
 from dovetail.planner.types.schema import Column, SqlType
 
@@ -41,7 +41,8 @@ def fields_of_right_row(nearest: Nearest) -> dict[str, str]:
     """The columns of a right row, its time where that is needed, and its ties where one row is chosen."""
     columns = [column for relation in nearest.right for column in relation.expressions]
     fields = {f"c{n}": column for n, column in enumerate(columns) if NEAREST_TIME not in column}
-    if nearest.tolerances or nearest.direction == "both" or not fields:
+    fields |= {f"u{n}": one.value for n, one in enumerate(nearest.tolerances) if one.value}
+    if any(not one.value for one in nearest.tolerances) or nearest.direction == "both" or not fields:
         fields["at"] = nearest.times[1]
     if nearest.complete:
         fields |= {f"t{n}": tie.text for n, tie in enumerate(nearest.ties)}
@@ -77,7 +78,7 @@ class NearestUnion:
         self.ties = [f"{name}_t{n}" for n in range(len(nearest.ties))]
         self.shown = [f"{name}_l{n}" for n in range(len(self.columns))]
         self.tolerances = [
-            Tolerance(one.other and f"{name}_o{n}", one.later, one.sign, f"{name}_b{n}")
+            replace(one, other=one.other and f"{name}_o{n}", bound=f"{name}_b{n}")
             for n, one in enumerate(nearest.tolerances)
         ]
         self.bounds = [  # what tolerances need of a left row, and its name
@@ -320,7 +321,9 @@ class NearestUnion:
 
     def near_enough(self, near: str) -> list[str]:
         """What a candidate must fulfill to be a match."""
-        return [*self.guard, *(one.show(f"{near}.at") for one in self.tolerances)]
+        fields = (f"u{n}" if one.value else "at" for n, one in enumerate(self.tolerances))
+        tolerances = zip(self.tolerances, fields, strict=True)
+        return [*self.guard, *(one.show(f"{near}.{field}") for one, field in tolerances)]
 
     def found(self) -> str:
         """The match, or NULL."""

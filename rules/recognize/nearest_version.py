@@ -13,16 +13,21 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import endless_comparison
+from dovetail.planner.band.lengths import interval_length
+from dovetail.planner.band.linear import constant
 from dovetail.planner.bind.names import Source
 from dovetail.planner.bind.scope import Scope
+from dovetail.planner.conditions.compared import Comparison
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star, sql, without_parentheses
 from dovetail.planner.expr.calls import GENERATORS, unknown
 from dovetail.planner.logical import Derived, Join, Logical, Project, Sort
-from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestVersions
+from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestVersions, Tolerance
+from dovetail.planner.types.schema import SqlType
 from dovetail.rules.context import Context
-from dovetail.rules.nearest.pairs import Pairs, Wanted, comparisons_of
+from dovetail.rules.nearest.pairs import Pairs, Wanted, comparison_text, comparisons_of
 from dovetail.rules.nearest.shown_columns import all_readers_of, joins_of
+from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import bare, with_leaves
 from dovetail.rules.query.query_block import QueryBlock, read_block, where
@@ -81,13 +86,15 @@ class Versions:
     """The columns of a relation of versions, as expressions over it.
 
     ``keys``: what its window is partitioned by.  ``time``: when a version begins.  ``until``: when the next one does;
-    ``has_end``: whether the last version has an end instead of NULL.  ``numbered``: whether another window counts rows.
+    ``has_end``: whether the last version has an end instead of NULL.  ``has_gap``: whether a version ends before the
+    next one begins, ``lead(day) - 1``.  ``numbered``: whether another window counts rows.
     """
 
     keys: tuple[exp.Expression, ...]
     time: exp.Expression
     until: exp.Expression
     has_end: bool
+    has_gap: bool
     numbered: bool
 
 
@@ -98,6 +105,7 @@ class _Lead:
     keys: tuple[str, ...]
     time: str
     has_end: bool
+    has_gap: bool
 
 
 def read_versions(relation: Logical, ctx: Context) -> Versions | None:
@@ -119,12 +127,12 @@ def read_versions(relation: Logical, ctx: Context) -> Versions | None:
         canonical = {scope.bind(tree).canonical: name for name, tree in plain.items()}
     except (Refused, ValueError):
         return None
-    if not lead.keys or not all(part in canonical for part in (*lead.keys, lead.time)):
+    if not all(part in canonical for part in (*lead.keys, lead.time)):
         return None
     names = [canonical[part] for part in (*lead.keys, lead.time)]
     *keys, time, end = (_column(source, name) for name in (*names, until))
     numbered = len(trees) - len(plain) > 1 or len(inside) < len(source.columns or ())
-    return Versions(tuple(keys), time, end, lead.has_end, numbered)
+    return Versions(tuple(keys), time, end, lead.has_end, lead.has_gap, numbered)
 
 
 def _windowed_block(relation: Logical, ctx: Context) -> QueryBlock | None:
@@ -150,35 +158,40 @@ def nearest_version(
     None for any other.  ``above``: conditions that an inner join has besides its own, in WHERE.  ``readers``: what
     reads its rows, these and its own conditions aside.  Raises ``Refused`` where the versions are compared otherwise.
     """
-    conjuncts = (*join.condition, *above)
+    conjuncts = tuple(part for conjunct in (*join.condition, *above) for part in _bounds(conjunct))
     pairs = Pairs(Join(join.left, join.right, join.kind, "JOIN", conjuncts), conjuncts, ctx)
     wanted = Wanted(versions.time, "backward")
     if len(bounds := pairs.bounds(wanted)) != 1:
         return None
     ((match, moment, strict),) = bounds
-    ends = [c for c in conjuncts if _ends(c, versions, moment, strict, pairs)]
+    ends = {c: end for c in conjuncts if (end := _end(c, versions, moment, strict, pairs))}
     keys = [c for c in conjuncts if _is_key(c, versions, pairs)]
     if len(comparisons_of(match)) != 1 or not ends or not _has_all_keys(keys, versions, pairs):
         return None
+    if not versions.keys and join.kind != "left":
+        return None  # bins of a band join are as good, and sort less
     own = [c for c in conjuncts if pairs.side(c.tree) in ("left", None)]
-    implied = [] if versions.has_end else [c for c in ends if isinstance(without_parentheses(c.tree), exp.Or)]
+    is_exact = not versions.has_end and not versions.has_gap
+    implied = [c for c in ends if is_exact and isinstance(without_parentheses(c.tree), exp.Or)]
     rest = tuple(c for c in conjuncts if c not in {*keys, match, *own, *implied})
-    if join.kind == "left" and rest:
-        return None
+    tolerances: tuple[Tolerance, ...] = ()
+    if join.kind == "left":
+        if not all(c in ends for c in rest):
+            return None
+        tolerances, rest = tuple(_tolerance(c, ends[c], pairs) for c in rest), ()
     kept = Pairs(pairs.join, (*keys, match, *own), ctx)
     nearest = kept.nearest(wanted, (*readers, *rest))
     shown = (column.name for relation in nearest.right for column in relation.columns)
-    if versions.numbered or versions.until.name in shown:  # of rows that tie, the last has both
+    if versions.numbered or tolerances or versions.until.name in shown:  # of rows that tie, the last has both
         nearest = kept.nearest(replace(wanted, ties=((versions.until, False, False),)), (*readers, *rest))
+    nearest = replace(nearest, tolerances=tolerances)
     new = NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma, certain=True)
     return new, rest
 
 
 def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:
     """Read the column of a subquery that returns when the next version begins."""
-    window, has_end = tree, False
-    if isinstance(tree, exp.Coalesce):
-        window, has_end = tree.this, True
+    window, has_end, has_gap = _inside_end(tree)
     if not isinstance(window, exp.Window) or not isinstance(lead := window.this, exp.Lead) or window.args.get("spec"):
         return None
     order = window.args.get("order")
@@ -194,7 +207,7 @@ def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:
     if scope.bind(lead.this).canonical != time:
         return None
     partition = tuple(scope.bind(part).canonical for part in window.args.get("partition_by") or ())
-    return _Lead(partition, time, has_end or lead.args.get("default") is not None)
+    return _Lead(partition, time, has_end or lead.args.get("default") is not None, has_gap)
 
 
 def _column(source: Source, folded: str) -> exp.Expression:
@@ -213,27 +226,68 @@ def _has_all_keys(conjuncts: list[Scalar], versions: Versions, pairs: Pairs) -> 
     return matched.issuperset(map(pairs.scope.canonical, versions.keys))
 
 
-def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: bool, pairs: Pairs) -> bool:
-    """Whether a condition is false of every version that is followed by one which is not after the moment.
+def _bounds(conjunct: Scalar) -> tuple[Scalar, ...]:
+    """The two comparisons of BETWEEN; any other condition as it is."""
+    parts = comparisons_of(conjunct)
+    if len(parts) < 2:
+        return (conjunct,)
+    return tuple(Scalar(comparison_text(part), (), conjunct.place) for part in parts)
 
-    It is ``moment < until``, or that with ``OR until IS NULL``, or with ``coalesce(until, …)``.
+
+def _end(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: bool, pairs: Pairs) -> Comparison | None:
+    """``moment < until``, of a condition that is false of every version followed by one that is not after the moment.
+
+    It is that, or with ``OR until IS NULL``, or with ``coalesce(until, …)``.
     """
     if conjunct.plans or conjunct.known is None:
-        return False
+        return None
     tree, until = without_parentheses(conjunct.known), pairs.scope.canonical(versions.until)
     if endless := endless_comparison(tree):
         if endless.others or any(pairs.scope.canonical(one) != until for one in endless.tested):
-            return False
+            return None
         tree = endless.comparison
-    sign = "<=" if strict else "<"
-    return any(
-        turned.sign == sign
-        and pairs.scope.canonical(turned.left) == pairs.scope.canonical(moment)
-        and pairs.scope.canonical(_without_default(turned.right)) == until
-        for one in comparisons_of(Scalar(sql(tree)))
-        for turned in (one, one.turned)
-    )
+    for one in comparisons_of(Scalar(sql(tree))):
+        for turned in (one, one.turned):
+            end, _, has_gap = _inside_end(turned.right)
+            has_gap = (has_gap or versions.has_gap) and _is_moved_exactly(pairs.scope.type_of(moment), pairs)
+            signs = ("<", "<=") if strict or has_gap else ("<",)
+            is_moment = pairs.scope.canonical(turned.left) == pairs.scope.canonical(moment)
+            if is_moment and turned.sign in signs and pairs.scope.canonical(end) == until:
+                return turned
+    return None
 
 
-def _without_default(tree: exp.Expression) -> exp.Expression:
-    return tree.this if isinstance(tree, exp.Coalesce) else tree
+def _is_moved_exactly(type_: SqlType | None, pairs: Pairs) -> bool:
+    """Whether a time from which something is subtracted is earlier, neither rounded nor wrapped around."""
+    return type_ is not None and (type_.temporal or (type_.exact_numeric and not pairs.wraps))
+
+
+def _tolerance(conjunct: Scalar, end: Comparison, pairs: Pairs) -> Tolerance:
+    """A condition on the end of a version, which the nearest one fulfills if any does."""
+    check_deterministic(conjunct, pairs.scope.volatile_call)
+    if pairs.side(end.right) != "right":
+        raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
+    endless = isinstance(without_parentheses(conjunct.tree), exp.Or)
+    return Tolerance("", False, end.turned.sign, pairs.safe(end.left), pairs.safe(end.right), endless)
+
+
+def _inside_end(tree: exp.Expression) -> tuple[exp.Expression, bool, bool]:
+    """What an end is computed from, whether NULL becomes another end, and whether it lies before that."""
+    has_end = has_gap = False
+    while True:
+        match tree:
+            case exp.Paren():
+                pass
+            case exp.Coalesce():
+                has_end = True
+            case exp.DateSub() | exp.Sub() if _is_positive(tree.expression):
+                has_gap = True
+            case _:
+                return tree, has_end, has_gap
+        tree = tree.this
+
+
+def _is_positive(tree: exp.Expression) -> bool:
+    """Whether it is a positive number of days, or a length of time."""
+    length = interval_length(tree)
+    return length.micros > 0 if length else (constant(tree) or 0) >= 1
