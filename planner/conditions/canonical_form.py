@@ -91,10 +91,20 @@ def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
 
 def not_null(text: str) -> str:
     """Return the canonical form of x for ``x IS NOT NULL``; empty for any other condition."""
+    return _null_tested(text, ["IS", "NOT", "NULL"])
+
+
+def is_null(text: str) -> str:
+    """Return the canonical form of x for ``x IS NULL``; empty for any other condition."""
+    return _null_tested(text, ["IS", "NULL"])
+
+
+def _null_tested(text: str, test: list[str]) -> str:
     t = tokenize(text)
-    behind = [t[i].word for i in range(max(len(t) - 3, 0), len(t))]
+    at = len(t) - len(test)
     marks = operators(t, 0, len(t))
-    return words(t.slice(0, len(t) - 3)) if behind == ["IS", "NOT", "NULL"] and len(marks) == 2 else ""
+    is_test = at > 0 and [x.word for x in t.items[at:]] == test and len(marks) == len(test) - 1
+    return words(t.slice(0, at)) if is_test else ""
 
 
 def key(piece: Piece) -> str:

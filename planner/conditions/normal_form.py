@@ -15,6 +15,7 @@ each case: ``simplify`` takes ``x = x`` for TRUE, where x may be NULL, and evalu
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from dovetail.planner.conditions.canonical_form import (
     COMPARISONS,
@@ -23,6 +24,7 @@ from dovetail.planner.conditions.canonical_form import (
     bounds,
     comparison,
     deterministic,
+    is_null,
     key,
     loose,
     merge_branches,
@@ -123,6 +125,23 @@ def _shared(branches: list[dict[str, Piece]]) -> set[str]:
     return set(filter(deterministic, set.intersection(*map(set, branches)))) if len(branches) > 1 else set()
 
 
+def _without_repeated_tests(branches: list[Piece]) -> list[Piece]:
+    """``x IS NULL OR x IS NOT NULL AND a`` as ``x IS NULL OR a``."""
+    tested = set(filter(deterministic, filter(None, (is_null(b.text) for b in branches if not b.kind))))
+    return [_without_tests(branch, tested) if branch.kind == "AND" else branch for branch in branches]
+
+
+def _without_tests(branch: Piece, tested: set[str]) -> Piece:
+    parts = [p for p in branch.parts if p.kind or not_null(p.text) not in tested]
+    if not parts or len(parts) == len(branch.parts):
+        return branch
+    return _conjunction(parts) if len(parts) > 1 else parts[0]
+
+
+def _conjunction(parts: list[Piece]) -> Piece:
+    return Piece("AND", " AND ".join(map(_enclose, parts)), parts[0].at, tuple(parts))
+
+
 class _Reader:
     def __init__(self, t: Tokens):
         self.t = t
@@ -148,7 +167,7 @@ class _Reader:
         pieces = [p for piece in parts for p in _flat("AND", piece) if p.kind != "TRUE"]
         if len(pieces) < 2:
             return pieces[0] if pieces else Piece("TRUE", "TRUE", self.t[part.lo].start)
-        return Piece("AND", " AND ".join(_enclose(p) for p in pieces), pieces[0].at, tuple(pieces))
+        return _conjunction(pieces)
 
     def _or(self, part: Part, parts: list[Piece]) -> Piece:
         pieces = [p for piece in parts for p in _flat("OR", piece) if p.kind != "FALSE"]
@@ -168,6 +187,7 @@ class _Reader:
         return self._and(part, factors)
 
     def _either(self, branches: list[Piece], part: Part) -> Piece:
+        branches = _without_repeated_tests(branches)
         if len(branches) == 1:
             return branches[0]
         text = " OR ".join(p.text for p in branches)
@@ -228,11 +248,11 @@ class _Reader:
         if not holds or marks:
             return None
         if t[lo].word == "CASE" and t[lo + 1].word == "WHEN" and t[hi - 1].word == "END":
-            return None if negated else self._case(lo, hi)
+            return None if negated else self._choice(lo, hi, "TRUE")
         return self._call(lo, hi, negated)
 
     def _equal_to_truth(self, lo: int, hi: int, marks: list[int], negated: bool, holds: bool) -> Piece | None:
-        """``c = TRUE``, ``TRUE = c``, ``c <=> TRUE``; ``a = b = TRUE``, which is ``(a = b) = TRUE``."""
+        """``c = TRUE``, ``TRUE = c``, ``c <=> TRUE``; ``a = b = TRUE``, which is ``(a = b) = TRUE``; ``flag = 1``."""
         t, sign = self.t, self.t[marks[-1]].word
         if len(marks) > 1:
             chained = sign != "<=>" and marks[-1] == hi - 2 and all(t[i].word in COMPARISONS for i in marks)
@@ -242,6 +262,8 @@ class _Reader:
             return None
         for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
             truth = _TRUTHS.get(t[at].word) if abs(at - marks[0]) == 1 else None
+            if abs(at - marks[0]) == 1 and t[at].word.isdigit() and not negated and holds:
+                return self._choice(*inside(t, a, b), t[at].word)
             if truth is not None and self._is_condition(a, b):
                 return self._again(a, b, negated is truth, holds)
         return None
@@ -259,25 +281,58 @@ class _Reader:
         t = self.t
         if t[lo + 1].word != "(" or t.match[lo + 1] != hi - 1:
             return None
+        if t[lo].word == "IF":
+            return None if negated else self._choice(lo, hi, "TRUE")
         condition, *others = t.split(lo + 2, hi - 1)
         words = [t.slice(*other).upper() for other in others]
-        if t[lo].word in ("COALESCE", "NVL", "IFNULL") and words == [str(negated).upper()]:
-            is_same = self._is_condition(*condition)
-        else:
-            is_same = t[lo].word == "IF" and not negated and words in (["TRUE", "FALSE"], ["TRUE", "NULL"])
-        return self._again(*condition, negated, holds=True) if is_same else None
+        is_same = t[lo].word in ("COALESCE", "NVL", "IFNULL") and words == [str(negated).upper()]
+        return self._again(*condition, negated, holds=True) if is_same and self._is_condition(*condition) else None
 
-    def _case(self, lo: int, hi: int) -> Piece | None:
-        """``CASE WHEN c THEN TRUE [ELSE FALSE] END``."""
+    def _choice(self, lo: int, hi: int, value: str) -> Piece | None:
+        """The condition that ``CASE WHEN c THEN a [ELSE b] END`` or ``if(c, a, b)`` returns a value: TRUE or a number.
+
+        That is c where a is the value and b is another one.  Otherwise a and b may be conditions, which return TRUE.
+        """
+        if (ranges := self._branches(lo, hi)) is None:
+            return None
+        condition, then, *other = ranges
+        first, *second = (self.t.slice(*part).upper() for part in (then, *other))
+        falses = ("FALSE", "NULL") if value == "TRUE" else ("NULL",)
+        if first == value and all(s in falses or _is_other_number(s, value) for s in second):
+            return self._again(*condition, negated=False, holds=True)
+        return self._with_common_part(condition, then, *other) if value == "TRUE" and other else None
+
+    def _branches(self, lo: int, hi: int) -> list[tuple[int, int]] | None:
+        """The condition, the value and the other value of CASE with one WHEN, or of ``if``; None for anything else."""
         t = self.t
-        words = [(i, t[i].word) for i in t.top(lo + 1, hi - 1) if t[i].word in ("CASE", "WHEN", "THEN", "ELSE")]
-        if [w for _, w in words] not in (["WHEN", "THEN"], ["WHEN", "THEN", "ELSE"]):
+        if hi - lo > 3 and t[lo].word == "IF" and t[lo + 1].word == "(" and t.match[lo + 1] == hi - 1:
+            return t.split(lo + 2, hi - 1) if len(t.split(lo + 2, hi - 1)) == 3 else None
+        if t[lo].word != "CASE" or t[lo + 1].word != "WHEN" or t[hi - 1].word != "END":
             return None
-        then = words[1][0]
-        rest = [t[i].word for i in range(then + 1, hi - 1)]
-        if rest not in (["TRUE"], ["TRUE", "ELSE", "FALSE"], ["TRUE", "ELSE", "NULL"]):
+        marks = [i for i in t.top(lo + 1, hi - 1) if t[i].word in ("CASE", "WHEN", "THEN", "ELSE")]
+        if [t[i].word for i in marks] not in (["WHEN", "THEN"], ["WHEN", "THEN", "ELSE"]):
             return None
-        return self._again(lo + 2, then, negated=False, holds=True)
+        return [(a + 1, b) for a, b in pairwise((*marks, hi - 1))]
+
+    def _with_common_part(
+        self, condition: tuple[int, int], then: tuple[int, int], other: tuple[int, int]
+    ) -> Piece | None:
+        """``CASE WHEN c THEN a ELSE a AND b END`` as ``a AND (c OR b)``; ``b`` in the other branch needs NOT c."""
+        one, two = (
+            {key(p): p for part in _flat("AND", self._again(*r, negated=False, holds=True)) for p in bounds(part)}
+            for r in (then, other)
+        )
+        negated = not one.keys() < two.keys()
+        if negated:
+            one, two = two, one
+        text = self.t.slice(*condition)
+        is_two_valued = bool(is_null(text) or not_null(text))
+        if not one.keys() < two.keys() or not all(map(deterministic, one)) or (negated and not is_two_valued):
+            return None
+        part = Part("", *condition)
+        test = self._again(*condition, negated, holds=True)
+        rest = self._and(part, [p for k, p in two.items() if k not in one])
+        return self._and(part, [*one.values(), self._either([test, rest], part)])
 
     def _rows(self, lo: int, sign: int, hi: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         """The fields of ``(a, b) = (c, d)`` in pairs; none for anything else."""
@@ -342,6 +397,10 @@ class _Reader:
         if alone or (words == ["EXISTS"] and marks[0] == lo and t.match.get(lo + 1) == hi - 1):
             return f"NOT {text[start:end]}"
         return f"NOT ({text[start:end]})"
+
+
+def _is_other_number(text: str, value: str) -> bool:
+    return text.isdigit() and value.isdigit() and int(text) != int(value)
 
 
 def _truth(value: bool, at: int) -> Piece:

@@ -6,8 +6,9 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band, orders
 from dovetail.planner.bind.scope import BoundColumn
+from dovetail.planner.conditions.normal_form import normal_form
 from dovetail.planner.errors import Refused, Unsupported
-from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.expr import Scalar, is_reference, is_star, quote, without_parentheses
 from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Derived, Filter, Join, Logical, Project, Scan
@@ -25,17 +26,29 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
     """Push a WHERE condition into the subquery or CTE that joins the relations whose columns it compares.
 
     Spark does this as well, but later; the rules need to see the band at its join now.  Only a condition that could
-    be a band moves.  A column may be an expression inside: ``(SELECT abs(a.x - b.x) AS gap FROM a, b) WHERE gap < 5``.
+    be a band moves.  A column may be an expression inside: ``(SELECT abs(a.x - b.x) AS gap FROM a, b) WHERE gap < 5``,
+    or a condition: ``(SELECT a.x > b.x AS later FROM a, b) WHERE later``.
     """
     place = next((c.place for c in node.condition if orders(c)), None)
-    if node.clause != "WHERE" or place is None:
+    if node.clause != "WHERE" or not (place or any(map(_tests_flag, node.condition))):
         return None
     relations = read_from_items(node.child, INNER).relations
-    if len(relations) == 1 and _pairs_and_more(relations[0]):
+    if place and len(relations) == 1 and _pairs_and_more(relations[0]):
         return ctx.decline("the subquery does more than join, so the condition stays above it", place)
     if not any(_joined(relation, ctx) for relation in relations):
         return None
-    return move_conjuncts(node, lambda c, tree: _carried(c, tree, ctx) if orders(c) else None)
+    return move_conjuncts(node, lambda c, tree: _carried(c, tree, ctx) if orders(c) or _tests_flag(c) else None)
+
+
+def _tests_flag(conjunct: Scalar) -> bool:
+    """Whether a conjunct is a column, or compares one with a literal for equality: what a flag is asked for."""
+    if conjunct.plans or conjunct.known is None:
+        return False
+    tree = without_parentheses(conjunct.known)
+    if isinstance(tree, exp.EQ | exp.Is):
+        sides = [tree.this, tree.expression]
+        return any(map(is_reference, sides)) and any(isinstance(s, exp.Literal | exp.Boolean) for s in sides)
+    return is_reference(tree)
 
 
 def _pairs_and_more(relation: Logical) -> bool:
@@ -60,7 +73,7 @@ def _joined(relation: Logical, ctx: Context) -> QueryBlock | None:
     block = read_block(query) if isinstance(query, Project) else None
     if block is None or not block.is_plain:
         return None
-    if not isinstance(block.tree, Join) or block.tree.kind not in ("inner", "cross"):
+    if not isinstance(block.tree, Join) or block.tree.kind in ("semi", "anti"):
         return None
     try:
         return block if all(map(_is_of_one_row, block.project.items)) else None
@@ -87,7 +100,7 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
             return ".".join((operand(shown[found.name]), *map(quote, found.column.field)))
 
         moved = bound.substitute(inside)
-        if not looks_like_band(moved) or len(ctx.scope(block.tree).bind(moved).relations) < 2:
+        if not any(map(looks_like_band, normal_form((moved,)))) or len(ctx.scope(block.tree).bind(moved).relations) < 2:
             return None
         inner = block.over(where(block.tree, (*block.condition, moved)))
     except (Refused, KeyError):

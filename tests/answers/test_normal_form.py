@@ -54,7 +54,9 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> str:
         *(f"({c}) = ({e})", f"({c}) <> (NOT {e})", f"(({c}) IS NULL) = (b.c IS NULL)", f"(a.c IS NULL) = ({e})"),
         *(f"({c}) IS FALSE", f"({c}) IS NOT TRUE", f"coalesce({c}, FALSE)", f"nvl({c}, TRUE)", f"({c}) AND TRUE"),
         *(f"({c}) OR FALSE", f"if({c}, TRUE, FALSE)", f"CASE WHEN {c} THEN TRUE ELSE FALSE END"),
-        *(f"CASE WHEN {c} THEN TRUE END", f"CASE WHEN {c} THEN {e} ELSE FALSE END"),
+        *(f"CASE WHEN {c} THEN TRUE END", f"CASE WHEN {c} THEN {e} ELSE FALSE END", f"if({c}, 1, 0) = 1"),
+        *(f"CASE WHEN {c} THEN a.c ELSE a.c AND {e} END", f"CASE WHEN a.x IS NULL THEN a.c AND {e} ELSE a.c END"),
+        f"a.x IS NULL AND {c} OR a.x IS NOT NULL AND {c} AND ({e})",
     )
     return draw(st.sampled_from(joined))
 
