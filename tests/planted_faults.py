@@ -44,6 +44,9 @@ WIDTHS = "planner/band/bins.py"
 ENDS = "planner/band/ends.py"
 FILTERS = "rules/normalize/push_filters.py"
 CARRIED = "rules/normalize/carry_filters.py"
+CONDITIONS = "planner/conditions/normal_form.py"
+QUOTIENTS = "planner/band/quotients.py"
+VERSIONS = "rules/recognize/nearest_version.py"
 EXISTS = "rules/query/exists_as_join.py"
 EXTREME_ROWS = "rules/recognize/extreme_exists.py"
 GROUPED = "rules/lower/extreme_exists.py"
@@ -296,6 +299,34 @@ FAULTS = (
         "WHEN {position} IS NOT NULL THEN {self.last} END",
         "ELSE {self.last} END",
         "nearest_ranges",
+    ),
+    Fault(
+        "a left join does not test the end of a version",
+        VERSIONS,
+        "tolerances, rest = tuple(_tolerance(c, ends[c], pairs) for c in rest), ()",
+        "rest = ()",
+        "nearest",
+    ),
+    Fault(
+        "versions that begin when others end are one version",
+        VERSIONS,
+        'signs = ("<", "<=") if strict or has_gap else ("<",)',
+        'signs = ("<", "<=")',
+        "refused",
+    ),
+    Fault(
+        "a CASE is turned around whose condition may be NULL",
+        CONDITIONS,
+        "(negated and not is_two_valued)",
+        "False",
+        "normalize",
+    ),
+    Fault(
+        "a negative divisor is taken for a positive one",
+        QUOTIENTS,
+        "expression=exp.Literal.number(0))",
+        "expression=_double(-_ANYTHING))",
+        "band",
     ),
     Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),
     Fault(

@@ -27,6 +27,7 @@ from dovetail.planner.band.comparisons import (
 from dovetail.planner.band.condition import End
 from dovetail.planner.band.distances import Difference, differences
 from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of, speculative
+from dovetail.planner.band.quotients import Operands, bounds_on_dividend
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.schema import INTEGRAL
@@ -97,6 +98,8 @@ class BoundReader:
         scope = self.scope
         if not endless and "both" in map(scope.side, operands) and (implied := from_extremes(*operands)):
             return self._read_implied(implied)
+        if not endless and (parts := bounds_on_dividend(*operands, scope)):
+            return self._read_quotient(parts, guarded=guarded)
         small, large, default = without_default(*operands)
         open_end = endless or default
         is_distance = not open_end and scope.side(small) == "both" != scope.side(large)
@@ -104,6 +107,15 @@ class BoundReader:
             return self._read_differences(apart)
         found = self._read_bounds(small, large, guarded=guarded)
         return _endless(found, open_end, scope) if open_end else found
+
+    def _read_quotient(self, parts: list[tuple[Operands, bool]], *, guarded: bool) -> list[Bound]:
+        """The bounds on the dividend of a quotient, which may be NaN, and then is greater than any constant."""
+        guarded = guarded or isinstance(without_parentheses(self.conjunct.tree), exp.Between)
+        found: list[Bound] = []
+        for operands, is_lower in parts:
+            bounds = self._read_bounds(*operands, guarded=True)
+            found += (replace(bound, mixed=True, nan_passes=is_lower and not guarded) for bound in bounds)
+        return found
 
     def _read_differences(self, apart: list[Difference]) -> list[Bound]:
         """The bounds on the differences of a distance that can be read; raises ``Refused`` if none can."""
