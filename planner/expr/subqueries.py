@@ -123,5 +123,7 @@ def _subquery(t: Tokens, at: int, plan: Node) -> Subquery:
 def _is_scalar(t: Tokens, first: int, last: int) -> bool:
     """Whether what stands in these parentheses, and in any around them, is no operand of a word before them."""
     while first and t.word(first - 1) == "(" and t.match[first - 1] == last + 1:
+        if first > 1 and t[first - 2].is_name and t[first - 2].word not in _TAKE_QUERIES:
+            return True  # the argument of a function
         first, last = first - 1, last + 1
     return not first or not (t[first - 1].is_name or t[first - 1].word in _TAKE_QUERIES)

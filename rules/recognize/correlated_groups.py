@@ -20,7 +20,7 @@ from sqlglot import exp
 from dovetail.planner.band.comparisons import comparisons
 from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr import HOLE, Scalar, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls_of_groups, outside, replaced
 from dovetail.planner.expr.subqueries import Subquery, replace_subqueries
 from dovetail.planner.expr.substitution import without_alias
@@ -40,6 +40,7 @@ from dovetail.rules.query.decorrelation import (
     why_not_rows,
 )
 from dovetail.rules.query.exists_tests import simple_test
+from dovetail.rules.query.grouping import grouping_expressions
 from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
@@ -125,21 +126,36 @@ class _Groups:
             for block in filter(None, map(_candidate, item.plans)):
                 self.ctx.decline("the subquery stays: it has no name; give it one with AS", block.condition[0].place)
             return item
-        return self.rewritten(item)
+        return self.rewritten(item, is_row_value=not self.block.below or self._is_row_value(item))
 
-    def rewritten(self, scalar: Scalar) -> Scalar:
-        """An expression with columns in the place of subqueries."""
-        return replace_subqueries(scalar, self._value)
+    def rewritten(self, scalar: Scalar, *, is_row_value: bool = True) -> Scalar:
+        """An expression with columns in the place of subqueries; itself unless it is computed of each row."""
+        return replace_subqueries(scalar, lambda used: self._value(used, is_row_value=is_row_value))
 
-    def _value(self, used: Subquery) -> str | None:
+    def _is_row_value(self, item: Scalar) -> bool:
+        """Whether the subqueries of an item are computed before the block groups its rows.
+
+        They are where GROUP BY names the item or its number, and inside of an aggregate.
+        """
+        block = self.block
+        if not item.plans or not block.is_grouped or any(key.plans for key in block.in_clauses):
+            return False
+        used = [column for column in item.tree.find_all(exp.Column) if column.name.startswith(HOLE)]
+        if used and all(one.find_ancestor(exp.AggFunc) and not one.find_ancestor(exp.Window) for one in used):
+            return True
+        try:
+            return without_alias(item) in grouping_expressions(block, self.scope)
+        except Refused:
+            return False
+
+    def _value(self, used: Subquery, *, is_row_value: bool) -> str | None:
         inner = _candidate(used.plan)
         if inner is None or (used.kind == "scalar" and "(" not in inner.project.items[0].text):
             return None
         try:
             if (correlation := self._correlation(inner)) is None:
                 return None
-            block = self.block
-            if block.below or block.project.hint:
+            if not is_row_value or self.block.project.hint:
                 raise Refused(
                     "the query around it groups or ranks rows, or has a hint; compute it in a query below that"
                 )
@@ -183,7 +199,8 @@ class _Groups:
                 what = "compares values that depend on both rows, so every pair is compared"
                 advice = "write an equality, a band, a prefix or a test of an element (docs/key-joins.md)"
                 raise Refused(f"{candidates[0].shown} {what}; {advice}", candidates[0].place)
-            raise Refused(f"{first.shown} bounds its rows on one side only; add the other bound", first.place)
+            advice = "add the other bound, or compute running totals over a UNION ALL of both tables by a window"
+            raise Refused(f"{first.shown} bounds its rows on one side only; {advice}", first.place)
         outer = list(dict.fromkeys(c for conjunct in across for c in scope.bind(conjunct).columns if c.level))
         source = self._source(outer)
         self._check(inner, source)
