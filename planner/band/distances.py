@@ -84,7 +84,7 @@ def _differences(tree: exp.Expression, bound: _Bound) -> Iterator[Difference]:
         return
     match tree:
         case exp.Abs():
-            inner, factor = _unscaled(without_parentheses(tree.this))
+            inner, factor = unscaled(without_parentheses(tree.this))
             if (at_most := replace(bound, factor=bound.factor / abs(factor)).tree) is not None:
                 yield inner, at_most
         case exp.Anonymous(expressions=[one]) if tree.name.lower() == "sqrt":
@@ -127,19 +127,19 @@ def _is_power(tree: exp.Anonymous) -> bool:
 
 def _scaled(tree: exp.Expression) -> tuple[Fraction, exp.Expression] | None:
     """A positive constant and what it multiplies; None for anything else."""
-    rest, factor = _unscaled(tree)
+    rest, factor = unscaled(tree)
     return (factor, rest) if rest is not tree and factor > 0 else None
 
 
-def _unscaled(tree: exp.Expression) -> tuple[exp.Expression, Fraction]:
+def unscaled(tree: exp.Expression) -> tuple[exp.Expression, Fraction]:
     """An expression without its constant factors, and their product."""
     if isinstance(tree, exp.Mul):
         for one, other in ((tree.this, tree.expression), (tree.expression, tree.this)):
             if value := constant(one):
-                rest, factor = _unscaled(without_parentheses(other))
+                rest, factor = unscaled(without_parentheses(other))
                 return rest, factor * value
     if isinstance(tree, exp.Div) and (value := constant(tree.expression)):
-        rest, factor = _unscaled(without_parentheses(tree.this))
+        rest, factor = unscaled(without_parentheses(tree.this))
         return rest, factor / value
     return tree, Fraction(1)
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from dovetail.planner.band.axis import real
 from dovetail.planner.band.comparisons import without_abs
+from dovetail.planner.band.distances import unscaled
 from dovetail.planner.band.linear import ConditionScope, constant
 from dovetail.planner.expr import without_parentheses
 
@@ -62,7 +63,10 @@ def _solved(
 
 
 def _of_dividend(quotient: exp.Expression, value: Fraction, is_lower: bool) -> Iterator[tuple[Operands, bool]]:
-    dividend, divisor = quotient.this, exp.cast(quotient.expression.copy(), "double")
+    dividend, factor = unscaled(without_parentheses(quotient.this))
+    if factor < 0:
+        return
+    value, divisor = value / factor, exp.cast(quotient.expression.copy(), "double")
     negative = exp.LT(this=divisor, expression=exp.Literal.number(0))
     part = exp.Mul(this=divisor.copy(), expression=_double(value))
     end = exp.Case(ifs=[exp.If(this=negative, true=_double(-_ANYTHING if is_lower else _ANYTHING))], default=part)
