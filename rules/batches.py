@@ -18,6 +18,7 @@ from dovetail.rules.normalize.carry_filters import carry_filters
 from dovetail.rules.normalize.exists_to_join import exists_to_join
 from dovetail.rules.normalize.inline_views import inline_views
 from dovetail.rules.normalize.lateral_to_join import lateral_to_join
+from dovetail.rules.normalize.name_relations import name_relations
 from dovetail.rules.normalize.named_windows import named_windows
 from dovetail.rules.normalize.pipes import pipes
 from dovetail.rules.normalize.plain_relations import plain_relations
@@ -52,6 +53,7 @@ BATCHES = (
         (
             pipes,
             inline_views,
+            name_relations,
             named_windows,
             plain_relations,
             predicates,

@@ -39,6 +39,13 @@ class FromColumns:
     merged: tuple[ShownColumn, ...] = ()
     hidden: tuple[ShownColumn, ...] = ()
 
+    @property
+    def known_star(self) -> tuple[ShownColumn, ...]:
+        """The columns of ``*`` in order.  Raises ``UnknownName`` where those of a relation are not known."""
+        for source in self.sources if self.star is None else ():
+            source.known_columns()
+        return self.star or ()
+
 
 def from_columns(names: Resolver, plan: Node) -> FromColumns:
     """The columns of a FROM tree.  Raises ``UnknownName`` where a merged column cannot be found."""
@@ -82,10 +89,8 @@ def _beside(left: FromColumns, right: FromColumns) -> FromColumns:
 
 def _common(names: Resolver, left: FromColumns, right: FromColumns) -> tuple[str, ...]:
     """The columns that NATURAL compares, in the order of the left side."""
-    if left.star is None or right.star is None:
-        raise UnknownName("the columns of a NATURAL JOIN are not known")
-    theirs = names.folded(column.name for column in right.star)
-    return tuple(column.name for column in left.star if names.fold(column.name) in theirs)
+    theirs = names.folded(column.name for column in right.known_star)
+    return tuple(column.name for column in left.known_star if names.fold(column.name) in theirs)
 
 
 def _merged(names: Resolver, left: FromColumns, right: FromColumns, kind: str, using: tuple[str, ...]) -> FromColumns:
@@ -126,9 +131,7 @@ def _left_of(both: FromColumns, width: int) -> FromColumns:
 
 def shown_column(names: Resolver, side: FromColumns, using: str) -> ShownColumn:
     """The column of one side that USING means: the first of that name that ``*`` shows.  Raises ``UnknownName``."""
-    if side.star is None:
-        raise UnknownName(f"the columns of a side of USING ({using}) are not known")
-    found = next((column for column in side.star if names.is_same(column.name, bare(using))), None)
+    found = next((column for column in side.known_star if names.is_same(column.name, bare(using))), None)
     if found is None:
         raise UnknownName(f"{using} in USING is not a column of both sides")
     return found
@@ -139,7 +142,7 @@ def using_reference(names: Resolver, side: FromColumns, using: str) -> str:
     column = shown_column(names, side, using)
     same = [c for c in side.star or () if names.is_same(c.name, bare(using))]
     relation = side.sources[column.source]
-    return using if len(same) == 1 or not relation.names else relation.reference(column.name)
+    return using if len(same) == 1 else relation.reference(column.name)
 
 
 def _column(source: Source, name: str) -> Column:

@@ -81,21 +81,33 @@ class Source:
             found[name] = (*found.get(name, ()), column)
         return found
 
+    def known_columns(self, number: int | None = None) -> tuple[Column, ...]:
+        """Its columns.  Raises ``UnknownName`` where they are not known, or not so many as ``number``."""
+        if self.columns is None or number not in (None, len(self.columns)):
+            raise UnknownName(f"the columns of {'.'.join(self.names) or 'a relation'} are not known")
+        return self.columns
+
+    def check_distinct_columns(self, *, named: bool = False) -> None:
+        """Raise ``Refused`` where two of its columns have one name; with ``named``, also where one has none."""
+        unnamed = named and "" in self.columns_by_name
+        if unnamed or len(self.columns_by_name) < len(self.known_columns()):
+            problem = "a column has no name" if unnamed else "two columns have one name"
+            raise Refused(f"{problem} in {'.'.join(self.names)}; give each a name with AS")
+
     @property
-    def has_distinct_columns(self) -> bool:
-        """Whether its columns are known, and no two of them have one name."""
-        names = self.columns_by_name
-        return self.columns is not None and len(names) == len(self.columns) and "" not in names
+    def only_name(self) -> str:
+        """Its name.  Raises ``Refused`` where that has several words, or none."""
+        if len(self.names) != 1:
+            raise Refused(f"{'.'.join(self.names) or 'a relation'} has no name of one word; give it an alias")
+        return self.names[0]
 
     def is_named(self, qualifier: tuple[str, ...]) -> bool:
         """Whether the folded names before a column are those of this relation; none fit any."""
         return not qualifier or self.folded_names[-len(qualifier) :] == qualifier
 
     def reference(self, column: str) -> str:
-        """SQL for a column by the name of the relation.  Raises ``Refused`` where it has none."""
-        if not self.names:
-            raise Refused(f"{column} is of a relation without a name; give it an alias")
-        return f"{quote(self.names[-1])}.{quote(column)}"
+        """SQL for a column by the name of the relation; by its own name where it is one of two, merged by USING."""
+        return ".".join(map(quote, (*self.names[-1:], column)))
 
 
 def check_distinct_names(sources: Iterable[Source], place: Place | None = None) -> None:
@@ -272,7 +284,7 @@ class Resolver(NameCase):
                 continue
             if source.columns is None:
                 if not qualifier:
-                    raise UnknownName(f"the columns of {'.'.join(source.names) or 'a relation'} are not known")
+                    source.known_columns()
                 found.append((index, Column(parts[qualifiers], None, rest)))
                 continue
             if not qualifier and name in source.qualified_only:
@@ -299,12 +311,9 @@ class Resolver(NameCase):
         ``relation``: what FROM reads.  Raises ``Refused`` where they are not known, or USING or NATURAL merges some.
         """
         numbers = self.starred(star, sources)
-        merges = relation is not None and any(
-            isinstance(node, Join) and (node.using or node.natural) for node in relation.walk()
-        )
-        if merges or any(sources[n].columns is None for n in numbers):
-            raise Refused(f"the columns of its {sql(star)} are not known")
-        return tuple((n, column) for n in numbers for column in sources[n].columns or ())
+        if relation and any(isinstance(node, Join) and (node.using or node.natural) for node in relation.walk()):
+            raise Refused(f"USING or NATURAL merges columns of its {sql(star)}")
+        return tuple((n, column) for n in numbers for column in sources[n].known_columns())
 
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
         """Infer the type of an expression without Spark; None if that is impossible, and for a computed interval."""

@@ -19,6 +19,14 @@ def items_named(name: ColumnRef | exp.Expr, items: Iterable[Scalar], names: Reso
     return [item for item in items if not more and names.is_same(item.tree.alias, alias)]
 
 
+def output_name(item: Scalar) -> str:
+    """The name of the column that an item returns.  Raises ``Refused`` where Spark makes it of the text."""
+    name = item.tree.alias_or_name if isinstance(item.tree, exp.Alias | exp.Column) else ""
+    if not name:
+        raise Refused(f"{item.shown} has no name; give it one with AS", item.place)
+    return name
+
+
 class SelectList:
     """The columns of a select list: for each name its expression over FROM, in canonical form."""
 

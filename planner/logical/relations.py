@@ -24,7 +24,7 @@ class Relation(Logical):
 
     @property
     def output(self) -> tuple[str, ...]:
-        return (f"{self.alias or '?'}.*",)
+        return (f"{'?' if (self.alias or '').startswith('__dt') else self.alias or '?'}.*",)
 
 
 @plan_node

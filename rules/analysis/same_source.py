@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import BoundColumn, BoundExpr, Scope
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, canonical, is_star, quote, sql
 from dovetail.planner.expr.substitution import replace_columns
 from dovetail.planner.expr.tokens import exact_words
 from dovetail.planner.logical import Derived, Logical, Nested, Project, Scan
+from dovetail.planner.rendered import PREFIX
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.tree import Node, transform_up
 from dovetail.rules.context import Context
@@ -149,9 +151,7 @@ def _scan(scan: Scan, ctx: Context) -> RelationLineage:
     extra = _extra(scan)
     if _OTHER_ROWS & set(extra):
         raise Refused(f"a sample of {scan.text} has other rows each time")
-    columns = ctx.names.sources(Scan(scan.name, scan.text, None))[0].columns
-    if columns is None:
-        raise Refused(f"the columns of {scan.text} are not known")
+    columns = ctx.names.sources(Scan(scan.name, scan.text, None))[0].known_columns()
     key = ("table", _table(scan, ctx), *extra)
     return RelationLineage(key, Scan(scan.name, scan.text, None), tuple(_base_column(c.name, ctx) for c in columns))
 
@@ -191,9 +191,11 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Relat
 
 
 def _normalize_names(query: Logical, ctx: Context) -> Logical:
-    """Replace references to ``WITH x AS (SELECT * FROM t)`` with ``t``; drop aliases that repeat a table's name."""
+    """Replace references to ``WITH x AS (SELECT * FROM t)`` with ``t``; drop generated names and those of tables."""
 
     def plain(node: Node) -> Node:
+        if isinstance(node, Derived) and (node.alias or "").startswith(PREFIX):
+            return replace(node, alias=None, suffix="")
         if not isinstance(node, Scan) or not node.plain or node.renames:
             return node
         definition = ctx.definitions.get(node.cte)
@@ -232,9 +234,7 @@ def _items(item: Scalar, inner: RelationLineage, scope: Scope) -> tuple[ColumnLi
     check_deterministic(item)
     if found := tree.find(*NOT_OF_A_ROW):
         raise Refused(f"{sql(found)} is not computed row by row")
-    name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
-    if not name:
-        raise Refused(f"{item.shown} has no name")
+    name = output_name(item)
     return (ColumnLineage(name, over_base(scope.bind(tree.unalias()), (inner,)), scope.names.fold(name)),)
 
 

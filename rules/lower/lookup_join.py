@@ -9,7 +9,6 @@ from math import sqrt
 from typing import Any
 
 from dovetail.planner.bind.from_columns import from_columns
-from dovetail.planner.bind.names import Source
 from dovetail.planner.catalog.cost import KEY_SAMPLE
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName, Unsupported
@@ -18,6 +17,7 @@ from dovetail.planner.expr.references import replace_references
 from dovetail.planner.logical import Logical, Nested, Scan
 from dovetail.planner.logical.lookup import LookupJoin
 from dovetail.planner.logical.lookup_spec import LookupSpec
+from dovetail.planner.logical.versions import VersionedTable
 from dovetail.planner.physical.lookup_join import LookupJoin as LookupPhysical
 from dovetail.planner.physical.row_lookup_join import FOUND, RowLookupJoin
 from dovetail.rules.context import Context
@@ -162,7 +162,7 @@ def row_parts(join: LookupJoin, why: str, ctx: Context) -> tuple[Rows, tuple[Sca
         ctx.fail(f"{no}, and the left side can be read only once ({why})", place)
     if both.merged:
         ctx.fail(f"USING or NATURAL merges columns, and the left side can be read only once ({why}); write ON", place)
-    left = _rows(ctx.names.sources(join.left), why, place, ctx)
+    left = _rows(join.left, why, place, ctx)
     return left, tuple(_over_found(c, join, why, ctx) for c in join.condition)
 
 
@@ -180,13 +180,14 @@ def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) 
                 )
 
 
-def _rows(left: tuple[Source, ...], why: str, place: Place | None, ctx: Context) -> Rows:
+def _rows(left: Logical, why: str, place: Place | None, ctx: Context) -> Rows:
+    ends = {node.validity.hidden for node in left.walk() if isinstance(node, VersionedTable)}
     found = []
-    for source in left:
+    for source in ctx.names.sources(left):
         if not source.names or source.columns is None:
             name = ".".join(source.names) or "a relation without a name"
             ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
-        if not source.names[-1].startswith("__dt_"):  # the ends of versions: the join below has compared them
+        if source.names[-1] not in ends:  # the join below has compared them
             found.append((source.names[-1], tuple(c.name for c in source.columns)))
     return tuple(found)
 

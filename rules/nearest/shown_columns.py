@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from dovetail.planner.bind.names import Source, check_distinct_names
+from dovetail.planner.bind.names import check_distinct_names
 from dovetail.planner.bind.scope import Scope
 from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Refused
@@ -29,7 +29,7 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     sides = ctx.names.sources(join.left), ctx.names.sources(join.right)
     sources = (*sides[0], *sides[1])
     for source in sources:
-        _check(source)
+        source.check_distinct_columns(named=True)
     check_distinct_names(sources)
     merging = (node for node in join.walk() if isinstance(node, Join) and (node.using or node.natural))
     if (merges := next(merging, None)) is not None:
@@ -38,7 +38,7 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     joined = _may_add_null(bare(join.right))
     shown = [
         ShownRelation(
-            source.names[0],
+            source.only_name,
             tuple(
                 replace(c, nullable=joined or c.nullable)
                 for name, (c,) in source.columns_by_name.items()
@@ -124,10 +124,3 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
 def _references(relation: int, name: str) -> set[tuple[int | None, str]]:
     """What a use of a column can look like."""
     return {(relation, name), (relation, "*"), (None, name), (None, "*")}
-
-
-def _check(source: Source) -> None:
-    if len(source.names) != 1:
-        raise Refused(f"{'.'.join(source.names) or 'a relation'} has no name of one word; give it an alias")
-    if not source.has_distinct_columns:
-        raise Refused(f"the columns of {source.names[0]} are not known, or two of them have one name")

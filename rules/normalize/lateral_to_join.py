@@ -73,8 +73,6 @@ class _Lateral:
             raise Refused(more_than_a_block(block.clauses[0]))
         if block.project.hint or block.project.quantifier:
             raise Refused("the subquery has a hint, DISTINCT or ALL of its own")
-        if not right.alias:
-            raise Refused("the subquery has no name")
         check_inner(block.tree, ctx.names)
         self.join, self.right, self.block, self.ctx = join, right, block, ctx
         self.kind: JoinKind = "left" if join.kind == "left" else "inner"
@@ -91,9 +89,7 @@ class _Lateral:
         alone = replace(self.right, query=replace(self.block.project, child=self.rows), lateral=False)
         made = [m for item in self.block.project.items for m in _made(item, self.block.tree, inner)]
         after = self.ctx.scope(join.left, alone)
-        columns = after.sources[-1].columns
-        if columns is None or len(columns) != len(made):
-            raise Refused("the columns of the subquery are not known")
+        columns = after.sources[-1].known_columns(len(made))
         shown = {m: column.name for m, column in zip(made, columns, strict=True) if m}
         compared = {(c.relation, c.column) for one in self.across for c in inner.bind(one).columns if not c.level}
         if compared - {*shown} or any(_reads_outer(item, inner) for item in self.block.project.items):

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import BandJoin, Join, JoinKind, LateralView, Logical, Nested
+from dovetail.planner.logical import BandJoin, Derived, Join, JoinKind, LateralView, Logical, Nested
 from dovetail.planner.logical.nearest_join import NearestJoin
+from dovetail.planner.logical.relations import alias_clause
 
 Kind = Literal["inner", "left", "semi", "anti"]
 Kinds = frozenset[JoinKind]
@@ -179,6 +180,14 @@ def map_sides(tree: Logical, fn: Callable[[Logical], Logical]) -> Logical:
         case Nested(alias=None) | LateralView():
             return replace(tree, child=fn(tree.child))
     return tree
+
+
+def name_subqueries(tree: Logical, fresh: Callable[[str], str]) -> Logical:
+    """A FROM tree whose subqueries have names; ``fresh`` makes those that are missing."""
+    if not isinstance(tree, Derived) or tree.alias:
+        return map_sides(tree, lambda side: name_subqueries(side, fresh))
+    alias = fresh("t")
+    return replace(tree, alias=alias, suffix=alias_clause(alias))
 
 
 def bare(node: Logical) -> Logical:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from dovetail.planner.bind.from_columns import FromColumns, ShownColumn, from_columns
 from dovetail.planner.bind.names import Resolver, check_distinct_names
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, is_star, sql
+from dovetail.planner.expr import Scalar, column_ref, is_star, sql
 from dovetail.planner.logical import Logical
 
 
@@ -25,27 +25,22 @@ def _expand(item: Scalar, scope: FromColumns, names: Resolver) -> tuple[Scalar, 
     if tree is None or not is_star(tree):
         return (item,)
     columns = [column for column in _shown(tree, scope, names) if column not in _excepted(tree, scope, names)]
-    found = []
-    for column in columns:
-        relation = scope.sources[column.source]
-        if not relation.names:
-            raise Refused(f"{item.shown} shows a column of a relation without a name; give it an alias", item.place)
-        found.append(Scalar(relation.reference(column.name), (), item.place))
+    found = [scope.sources[column.source].reference(column.name) for column in columns]
     check_distinct_names(scope.sources, item.place)
-    return tuple(found)
+    for text in found:
+        names.resolve(column_ref(Scalar(text).tree), scope.sources)
+    return tuple(Scalar(text, (), item.place) for text in found)
 
 
 def _shown(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[ShownColumn, ...]:
     """The columns that a star shows, EXCEPT aside, in order."""
-    if scope.star is None:
-        raise Refused(f"the columns of {sql(tree)} are not known")
     if not isinstance(tree, exp.Column):
-        return scope.star
+        return scope.known_star
     qualifier = names.folded(part.name for part in tree.parts[:-1])
     found = [number for number, source in enumerate(scope.sources) if source.is_named(qualifier)]
     if len(found) != 1:
         raise Refused(f"{sql(tree)} is not one relation")
-    return tuple(c for c in (*scope.hidden, *scope.star) if c.source == found[0])
+    return tuple(c for c in (*scope.hidden, *scope.known_star) if c.source == found[0])
 
 
 def _excepted(tree: exp.Expr, scope: FromColumns, names: Resolver) -> tuple[ShownColumn, ...]:

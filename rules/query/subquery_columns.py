@@ -32,10 +32,8 @@ def columns_inside(block: QueryBlock, source: Source, ctx: Context, *, computed:
             made.append(column_ref(bare).text)
         else:
             made.append(sql(bare) if computed else None)
-    if source.columns is None or len(source.columns) != len(made):
-        raise Refused("the columns of a subquery are not known")
-    if twice := next((columns for columns in source.columns_by_name.values() if len(columns) > 1), None):
-        raise Refused(f"{twice[1].name} is the name of two columns")
+    source.known_columns(len(made))
+    source.check_distinct_columns()
     for text in filter(None, made):
         if isinstance(tree := Scalar(text).tree, exp.Column):
             inner.column(tree)

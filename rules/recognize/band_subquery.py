@@ -8,9 +8,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, is_star
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
@@ -109,8 +108,8 @@ class _Found:
         try:
             if item and self.joins.block.clauses:
                 raise Refused("the query around it groups or sorts rows", place)
-            if item and not isinstance(scalar.tree, exp.Alias):
-                raise Refused(f"{scalar.shown} has no name of its own", place)
+            if item:
+                output_name(scalar)
             return self._as_column(inner)
         except Refused as no:
             self.ctx.decline(f"it cannot become a window: {no.reason}", no.place or place)

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import comparisons
 from dovetail.planner.bind.scope import BoundColumn, Scope
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls_of_groups, outside, replaced
@@ -122,10 +123,12 @@ class _Groups:
 
     def item(self, item: Scalar) -> Scalar:
         """An item with columns in the place of subqueries; itself where it has no name of its own."""
-        if item.plans and not isinstance(item.tree, exp.Alias):
-            for block in filter(None, map(_candidate, item.plans)):
-                self.ctx.decline("the subquery stays: it has no name; give it one with AS", block.condition[0].place)
-            return item
+        for block in filter(None, map(_candidate, item.plans)):
+            try:
+                output_name(item)
+            except Refused as no:
+                self.ctx.decline(f"the subquery stays: {no.reason}", block.condition[0].place)
+                return item
         return self.rewritten(item, is_row_value=not self.block.below or self._is_row_value(item))
 
     def rewritten(self, scalar: Scalar, *, is_row_value: bool = True) -> Scalar:
@@ -177,13 +180,11 @@ class _Groups:
         try:
             if (correlation := self._correlation(inner)) is None:
                 return ()
-            if named and not all(item.tree.alias for item in items):
-                raise Refused("a column of the subquery has no name; give it one with AS")
+            names = [f" AS {quote(output_name(item))}" if named else "" for item in items]
             values = self._aggregates(inner, correlation, nullable=False)
         except Refused as no:
             self.ctx.decline(f"the subquery stays: {no.reason}", no.place or inner.condition[0].place)
             return ()
-        names = [f" AS {quote(item.tree.alias)}" if named else "" for item in items]
         return tuple(Scalar(f"{value}{name}") for value, name in zip(values, names, strict=True))
 
     def _correlation(self, inner: QueryBlock) -> _Correlation | None:

@@ -238,10 +238,8 @@ class MergedSelect:
     def _row(self, from_item: FromItem, texts: list[str], description: str) -> ScalarAggregatesRow:
         """Return a relation of one row with these columns."""
         (source,) = self.ctx.names.sources(from_item.relation)
-        columns = source.columns or ()
-        if len(columns) != len(texts) or not all(column.name for column in columns) or len(source.names) > 1:
-            raise Refused("a column of one of them has no name; give it an alias")
+        columns, alias = source.known_columns(len(texts)), source.only_name
+        source.check_distinct_columns(named=True)
         items = tuple(Scalar(f"{text} AS {quote(column.name)}") for text, column in zip(texts, columns, strict=True))
-        alias = source.names[0] if source.names else self.ctx.fresh("t")
         query = Project(OneRow(), items)
         return ScalarAggregatesRow(query, alias, (), f"AS {quote(alias)}", True, columns, description)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.conditions.normal_form import normal_form
 from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import HOLE, Scalar, is_star, sql
@@ -54,22 +55,20 @@ class _Shown:
     """The relation of a picked row: its name, its columns, and how it is joined.
 
     It is ``hidden`` from ``*`` if it stands for a scalar subquery, and then has the one column ``alias_value``.
+    ``item`` is the item of the select list that has this subquery, if one has it.
     """
 
     alias: str
     names: tuple[str, ...] = ()
     kind: JoinKind = "left"
     hidden: bool = True
+    item: Scalar | None = None
 
 
 def _shown(subquery: Derived, block: QueryBlock, kind: JoinKind) -> _Shown:
-    """The relation that a LATERAL subquery of FROM is.  Raises ``Refused`` where a name is missing."""
-    if subquery.alias is None:
-        raise Refused("the subquery has no name")
-    names = subquery.renames or tuple(item.tree.alias_or_name for item in block.project.items)
-    if not all(names) or len(names) != len(block.project.items):
-        raise Refused("a column of the subquery has no name")
-    return _Shown(subquery.alias, names, kind, hidden=False)
+    """The relation that a LATERAL subquery of FROM is.  Raises ``Refused`` where a column has no name."""
+    names = subquery.renames or tuple(map(output_name, block.project.items))
+    return _Shown(subquery.alias or "", names, kind, hidden=False)
 
 
 class _Blocks:
@@ -169,12 +168,9 @@ class _Blocks:
                 continue
             alias = self.ctx.fresh("picked")
             try:
-                new = self.join(LeftRows(self.tree), block, _Shown(alias))
+                new = self.join(LeftRows(self.tree), block, _Shown(alias, item=item))
                 if new is None:
                     continue
-                if not isinstance(item.tree, exp.Alias):
-                    self.joins.pop()
-                    raise Refused("it has no name; give it one with AS")
             except Refused as no:
                 self.ctx.decline(f"the subquery stays: {no.reason}", no.place or _place(block))
                 continue
@@ -195,6 +191,8 @@ class _Blocks:
         picked = picked_row(left, block, readers, self.ctx, most=1 if shown.hidden else MOST_ROWS)
         if picked is None:
             return None
+        if shown.item:
+            output_name(shown.item)
         names = shown.names or (f"{shown.alias}_value",)
         if len(picked.values) != len(names):
             raise Refused("a scalar subquery has one column")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlglot import exp
-
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr.aggregate_calls import aggregate_arguments
 from dovetail.planner.logical import Project, expressions
@@ -67,12 +66,12 @@ def _requests(outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
         try:
             if not (request := correlated_aggregate(scalar, outer, ctx)):
                 continue
+            if scalar in items:
+                if grouped:
+                    raise Refused("its SELECT has other aggregates or DISTINCT")
+                output_name(scalar)
         except Refused as no:
             ctx.decline(f"not a window: {no}", scalar.place)
-            continue
-        if scalar in items and (grouped or not isinstance(scalar.tree, exp.Alias)):
-            why = "its SELECT has other aggregates or DISTINCT" if grouped else "it has no name; give it one with AS"
-            ctx.decline(f"not a window: {why}", scalar.place)
         else:
             yield request
     for number in range(len(outer.relations)):

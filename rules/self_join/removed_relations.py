@@ -189,8 +189,7 @@ class RemovedRelations:
     def row(self, match: _Match, when: str | None, description: str) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
         (source,) = self.ctx.names.sources(match.y.relation)
-        if len(source.names) != 1 or source.columns is None or len(source.columns) != len(match.other.columns):
-            raise Refused("the relation to remove has no name; give it an alias")
+        columns, alias = source.known_columns(len(match.other.columns)), source.only_name
         items = []
         for column in match.other.columns:
             text = self.value_of(match, column.value)
@@ -198,9 +197,8 @@ class RemovedRelations:
             plain = when is None and text.rsplit(".", 1)[-1] == quote(column.name)
             items.append(Scalar(text if plain else f"{text} AS {quote(column.name)}"))
         check_aliases(tuple(items), self.ctx.names)
-        alias = source.names[0]
         query = Project(OneRow(), tuple(items))
-        return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, description)
+        return SameRow(query, alias, (), f"AS {quote(alias)}", True, columns, description)
 
     def value_of(self, match: _Match, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""

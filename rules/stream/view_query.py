@@ -27,7 +27,7 @@ from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.changes import COUNT, checked_kind, count_of
 from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.context import Context
-from dovetail.rules.query.from_items import leaves
+from dovetail.rules.query.from_items import leaves, name_subqueries
 from dovetail.rules.query.query_block import where
 from dovetail.rules.stream.accumulators import JOINED, Accumulators, Types, accumulators
 from dovetail.rules.stream.changelogs import expand_items, find_change_column
@@ -66,7 +66,7 @@ def view_query(query: Logical, ctx: Context) -> ViewQuery:
     """Split a query.  Raises ``Refused`` with the reason if that is impossible."""
     with_ = query if isinstance(query, With) else None
     path, condition, tree = _split(with_.child if with_ else query)
-    joins = _joins(tree)
+    joins, tree = _joins(tree), name_subqueries(tree, ctx.fresh)
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
     changes = _changes(tree, ctx)
     scope = ctx.scope(tree)
@@ -182,13 +182,9 @@ class _Columns:
         sources = scope.sources
         self.change = changes[0].change if changes else ""
         self.needed: set[tuple[int, str]] = set()
-        self.aliases = [source.folded_name for source in sources if source.names]
-        if len(self.aliases) < len(sources):
-            raise Refused("one of its relations has no name that Dovetail can read, as a PIVOT has none")
+        self.aliases = [source.folded_name for source in sources]
         check_distinct_names(sources)
-        if unknown := next((s for s in sources if s.columns is None), None):
-            raise Refused(f"the columns of {unknown.names[0]} are not known")
-        self.every = [(n, column.name) for n, source in enumerate(sources) for column in source.columns or ()]
+        self.every = [(n, column.name) for n, source in enumerate(sources) for column in source.known_columns()]
         kinds = dict(zip(scope.names.folded(c.source for c in changes), (c.column for c in changes), strict=True))
         self.hidden = [kinds.get(alias) for alias in self.aliases]
 

@@ -70,8 +70,9 @@ class Pair:
     def __post_init__(self) -> None:
         self.after = self.ctx.scope(self.relation)
         sources = self.after.sources
-        if len(sources) != 1 or not sources[0].names or sources[0].columns is None:
-            raise Refused("the relation has no name, or its columns are not known")
+        if len(sources) != 1:
+            raise Refused("the relation is a join in parentheses")
+        sources[0].known_columns()
 
     def side(self, tree: exp.Expression) -> Side | str | None:
         """``left`` for columns of the row, ``right`` for those of the other one; ``both``; ``else``; None for none."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
 from dovetail.planner.expr import Scalar, parse, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
@@ -177,7 +178,7 @@ class Groups:
                 argument = str(parse(item.text).this.name)
             if argument:
                 return f"{item.text[: item.text.index('(')].strip().lower()}({argument})"
-        raise Refused(f"{item.shown} has no alias", item.place)
+        return output_name(item)
 
     def _total(self, call: Call) -> str:
         """An aggregate over the pairs of a group."""

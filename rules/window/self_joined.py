@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.aggregate_calls import aggregate_arguments
@@ -83,9 +84,9 @@ class _Reader:
         keys: list[CorrelationKey] = []
         added: list[WindowColumn] = []
         for item in block.project.items:
-            name, value = item.tree.alias_or_name, without_alias(item)
-            if not name or name in shown or item.plans:
-                raise Refused(f"{item.shown} is not one column with an alias")
+            name, value = output_name(item), without_alias(item)
+            if name in shown or item.plans:
+                raise Refused(f"{item.shown} has a subquery, or another item has the same alias")
             if aggregate_arguments(item.text):
                 outside = self.mapped.outside(value)
                 check_aggregates(outside)

@@ -220,9 +220,8 @@ class WindowedBlock:
                     new = self.ctx.fresh("c")
                     inside.append(Scalar(f"{_of(source, column.name)} AS {new}"))
                     items.append(Scalar(f"{name}.{new} AS {quote(column.name)}"))
-            if not source.names or not items:
-                raise Refused("a relation without an alias is joined with another")
-            outside.append(_one_row(tuple(items), source.names[-1]))
+            if items:
+                outside.append(_one_row(tuple(items), source.names[-1]))
         yield Derived(Project(self._rows(semis), (*inside, *self._calls())), name, (), f"AS {name}")
         yield from outside
 

@@ -55,6 +55,8 @@ def shown(view: MaterializedView) -> list[str]:
         RANKED,
         "SELECT count(*), max(b.ts), percentile(a.id, 0.5) FROM s a JOIN t b ON a.k = b.k",
         "SELECT k, count(DISTINCT a.id), count_if(ts IS NULL) AS n FROM s AS a GROUP BY ALL",
+        "SELECT a.id, other FROM s a JOIN (SELECT k AS key, id AS other FROM t WHERE id > 1) ON a.k = key",
+        "SELECT key, count(*) AS n FROM (SELECT k AS key FROM s WHERE id > 1) GROUP BY key",
     ],
 )
 def test_what_the_query_returns_over_all_rows(opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str) -> None:
