@@ -18,7 +18,7 @@ from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.declared import LookupTable
 from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName, Unsupported
-from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, quote, sql
+from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, name_of_item, quote, sql
 from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
 from dovetail.planner.expr.tokens import tokenize
 from dovetail.planner.logical import (
@@ -89,10 +89,8 @@ class Source:
 
     def check_distinct_columns(self, *, named: bool = False) -> None:
         """Raise ``Refused`` where two of its columns have one name; with ``named``, also where one has none."""
-        unnamed = named and "" in self.columns_by_name
-        if unnamed or len(self.columns_by_name) < len(self.known_columns()):
-            problem = "a column has no name" if unnamed else "two columns have one name"
-            raise Refused(f"{problem} in {'.'.join(self.names)}; give each a name with AS")
+        if len(self.columns_by_name) < len(self.known_columns()) or (named and "" in self.columns_by_name):
+            raise Refused(f"two columns of {'.'.join(self.names)} have one name, or one has none; name each with AS")
 
     @property
     def only_name(self) -> str:
@@ -366,7 +364,7 @@ class Resolver(NameCase):
             tree = item.tree
             if is_star(tree):
                 return [Column(c.name, c.typed) for _, c in self.expand_star(tree, sources, query.child)]
-            name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
+            name = name_of_item(tree)
         except Refused:  # also where only Spark reads the item
             return None
         return [Column(name, Deferred(query, number, partial(self._type_of_item, tree.unalias(), sources)))]

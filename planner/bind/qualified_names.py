@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused, Unsupported
-from dovetail.planner.expr import Scalar, column_ref, quote
+from dovetail.planner.expr import Scalar, column_ref, is_star, name_of_item, quote
 from dovetail.planner.expr.references import column_refs
 from dovetail.planner.expr.substitution import substitute_columns
 from dovetail.planner.logical import (
@@ -33,7 +33,7 @@ def check_can_qualify(project: Project, above: tuple[Scalar, ...], names: frozen
 
     ``above``: ORDER BY and the like, whose names are those of the select list first.
     """
-    outputs = {_output(item, case) for item in project.items}
+    outputs = {"*" if is_star(item.known) else case.fold(name_of_item(item.known)) for item in project.items}
     for scalar in above:
         if missing := _alone(scalar, names, case) - (outputs if "*" not in outputs else names):
             _refuse(scalar, missing)
@@ -81,12 +81,6 @@ def qualify_names(project: Project, owners: Mapping[str, str], relations: Collec
         _refuse(project.items[0], names)
 
     return replace(project, items=tuple(map(change, project.items)), child=visit(project.child))
-
-
-def _output(item: Scalar, case: NameCase) -> str:
-    """The name of the column that an item returns; nothing where it has none of its own."""
-    tree = item.known
-    return "*" if tree is not None and tree.is_star else case.fold(tree.alias_or_name) if tree is not None else ""
 
 
 def _alone(scalar: Scalar, names: frozenset[str], case: NameCase) -> frozenset[str]:

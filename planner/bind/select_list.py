@@ -8,8 +8,7 @@ from sqlglot import exp
 
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import Scope
-from dovetail.planner.errors import Refused
-from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_star, sql
+from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_star, name_of_item, sql
 from dovetail.planner.logical import Project
 
 
@@ -19,32 +18,22 @@ def items_named(name: ColumnRef | exp.Expr, items: Iterable[Scalar], names: Reso
     return [item for item in items if not more and names.is_same(item.tree.alias, alias)]
 
 
-def output_name(item: Scalar) -> str:
-    """The name of the column that an item returns.  Raises ``Refused`` where Spark makes it of the text."""
-    name = item.tree.alias_or_name if isinstance(item.tree, exp.Alias | exp.Column) else ""
-    if not name:
-        raise Refused(f"{item.shown} has no name; give it one with AS", item.place)
-    return name
-
-
 class SelectList:
     """The columns of a select list: for each name its expression over FROM, in canonical form."""
 
     def __init__(self, project: Project, scope: Scope):
-        self.scope, self.fold = scope, scope.names.fold
+        self.scope, self.fold, self.tree = scope, scope.names.fold, project.child
         self.values: dict[str, list[str]] = {}  # by value, the names under which it is shown
         for item in project.items:
             for name, value in self.read(item.tree):
                 self.values.setdefault(value, []).append(name)
 
     def read(self, tree: exp.Expression) -> Iterable[tuple[str, str]]:
-        if not is_star(tree):
-            yield self.fold(tree.alias_or_name), self.scope.bind(tree.unalias()).canonical
-            return
-        if len(self.scope.sources) != 1:
-            raise Refused("the columns of its * are not known")
-        for index, column in self.scope.names.expand_star(tree, self.scope.sources):
-            yield self.fold(column.name), self.column(index, column.name)
+        if is_star(tree):
+            for index, column in self.scope.names.expand_star(tree, self.scope.sources, self.tree):
+                yield self.fold(column.name), self.column(index, column.name)
+        elif name := name_of_item(tree):
+            yield self.fold(name), self.scope.bind(tree.unalias()).canonical
 
     def column(self, index: int, name: str) -> str:
         return sql(exp.column(self.fold(name), str(index), quoted=True))

@@ -184,6 +184,18 @@ def is_star(tree: exp.Expr | None) -> bool:
     return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
 
 
+def name_of_item(tree: exp.Expr | None) -> str:
+    """The name of the column that an item of a select list returns; empty where Spark makes it of the text."""
+    return tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
+
+
+def output_name(item: Scalar) -> str:
+    """The name of the column that an item returns.  Raises ``Unsupported`` where Spark makes it of the text."""
+    if name := name_of_item(item.tree):
+        return name
+    raise Unsupported(f"{item.shown} has no name; give it one with AS", item.place)
+
+
 def has_star(tree: exp.Expr) -> bool:
     """Whether ``*`` stands for columns in an expression: anywhere but in ``count(*)``."""
     return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.errors import Unsupported
-from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.expr import Scalar, is_star, output_name, quote
 from dovetail.planner.expr.calls import volatile
 from dovetail.planner.expr.ranking import is_windowed
 from dovetail.planner.expr.substitution import substitute_columns, without_alias
@@ -139,9 +139,7 @@ def _defined_item(item: Scalar, definitions: dict[str, str]) -> Scalar:
     new, tree = _defined(item, definitions), item.tree
     if new is item or isinstance(tree, exp.Alias):
         return new
-    if not isinstance(tree, exp.Column):
-        raise Unsupported(f"{item.shown} has no name of its own", item.place)
-    return Scalar(f"{new.text} AS {quote(tree.name)}", (), item.place)
+    return Scalar(f"{new.text} AS {quote(output_name(item))}", (), item.place)
 
 
 def pipeline(r: Reader, lo: int, hi: int, at: list[int], read: PipeReaders) -> Pipeline:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import BoundColumn, BoundExpr, Scope
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.catalog.name_case import NameCase
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, canonical, is_star, quote, sql
+from dovetail.planner.expr import Scalar, canonical, is_star, output_name, quote, sql
 from dovetail.planner.expr.substitution import replace_columns
 from dovetail.planner.expr.tokens import exact_words
 from dovetail.planner.logical import Derived, Logical, Nested, Project, Scan

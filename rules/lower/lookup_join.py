@@ -157,12 +157,11 @@ def row_parts(join: LookupJoin, why: str, ctx: Context) -> tuple[Rows, tuple[Sca
     place = join.scan.as_of.place if join.scan.as_of else None
     _check_names(join, why, place, ctx)
     try:
-        both = from_columns(ctx.names, join)
+        both, left = from_columns(ctx.names, join), _rows(join.left, ctx)
     except UnknownName as no:
         ctx.fail(f"{no}, and the left side can be read only once ({why})", place)
     if both.merged:
         ctx.fail(f"USING or NATURAL merges columns, and the left side can be read only once ({why}); write ON", place)
-    left = _rows(join.left, why, place, ctx)
     return left, tuple(_over_found(c, join, why, ctx) for c in join.condition)
 
 
@@ -180,16 +179,10 @@ def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) 
                 )
 
 
-def _rows(left: Logical, why: str, place: Place | None, ctx: Context) -> Rows:
+def _rows(left: Logical, ctx: Context) -> Rows:
     ends = {node.validity.hidden for node in left.walk() if isinstance(node, VersionedTable)}
-    found = []
-    for source in ctx.names.sources(left):
-        if not source.names or source.columns is None:
-            name = ".".join(source.names) or "a relation without a name"
-            ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
-        if source.names[-1] not in ends:  # the join below has compared them
-            found.append((source.names[-1], tuple(c.name for c in source.columns)))
-    return tuple(found)
+    pairs = ((source.names[-1:], source.known_columns()) for source in ctx.names.sources(left))
+    return tuple((name, tuple(c.name for c in columns)) for (name,), columns in pairs if name not in ends)
 
 
 def _over_found(conjunct: Scalar, join: LookupJoin, why: str, ctx: Context) -> Scalar:

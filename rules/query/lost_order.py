@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.bind.names import Resolver
-from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr import Scalar, name_of_item, quote
 from dovetail.planner.expr.scalar import is_star
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Limit, Logical, Project, Sort, Wrapped
@@ -90,17 +90,13 @@ def _is_shown(key: Scalar, project: Project) -> bool:
 
 def _shows(item: exp.Expression, key: exp.Expression) -> bool:
     short = not key.args.get("table") or (isinstance(item, exp.Column) and not item.table)
-    return key == item.unalias() or (short and key.name.lower() == _name(item).lower() != "")
+    return key == item.unalias() or (short and key.name.lower() == name_of_item(item).lower() != "")
 
 
 def _names(project: Project) -> tuple[str, ...]:
     """The names of the columns of a list, empty if one has none; for a single one any name will do."""
-    found = tuple(_name(item.known) for item in project.items)
+    found = tuple(name_of_item(item.known) for item in project.items)
     return found if all(found) else (_VALUE,) if len(found) == 1 else ()
-
-
-def _name(item: exp.Expr | None) -> str:
-    return item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
 
 
 def _kept(query: Limit, names: tuple[str, ...]) -> Project:

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dovetail.planner.band.comparisons import looks_like_band
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, is_star
+from dovetail.planner.expr import Scalar, is_star, output_name
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
 from dovetail.planner.expr.subqueries import replace_scalar_subqueries
 from dovetail.planner.expr.substitution import without_alias

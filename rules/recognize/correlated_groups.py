@@ -19,9 +19,8 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import comparisons
 from dovetail.planner.bind.scope import BoundColumn, Scope
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import HOLE, Scalar, quote
+from dovetail.planner.expr import HOLE, Scalar, output_name, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls_of_groups, outside, replaced
 from dovetail.planner.expr.subqueries import Subquery, replace_subqueries
 from dovetail.planner.expr.substitution import without_alias
@@ -123,13 +122,8 @@ class _Groups:
 
     def item(self, item: Scalar) -> Scalar:
         """An item with columns in the place of subqueries; itself where it has no name of its own."""
-        for block in filter(None, map(_candidate, item.plans)):
-            try:
-                output_name(item)
-            except Refused as no:
-                self.ctx.decline(f"the subquery stays: {no.reason}", block.condition[0].place)
-                return item
-        return self.rewritten(item, is_row_value=not self.block.below or self._is_row_value(item))
+        is_row_value = not self.block.below or self._is_row_value(item)
+        return replace_subqueries(item, lambda used: self._value(used, is_row_value=is_row_value, item=item))
 
     def rewritten(self, scalar: Scalar, *, is_row_value: bool = True) -> Scalar:
         """An expression with columns in the place of subqueries; itself unless it is computed of each row."""
@@ -151,13 +145,15 @@ class _Groups:
         except Refused:
             return False
 
-    def _value(self, used: Subquery, *, is_row_value: bool) -> str | None:
+    def _value(self, used: Subquery, *, is_row_value: bool, item: Scalar | None = None) -> str | None:
         inner = _candidate(used.plan)
         if inner is None or (used.kind == "scalar" and "(" not in inner.project.items[0].text):
             return None
         try:
             if (correlation := self._correlation(inner)) is None:
                 return None
+            if item:
+                output_name(item)
             if not is_row_value or self.block.project.hint:
                 raise Refused(
                     "the query around it groups or ranks rows, or has a hint; compute it in a query below that"

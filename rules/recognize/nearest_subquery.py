@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.conditions.normal_form import normal_form
 from dovetail.planner.errors import Place, Refused
-from dovetail.planner.expr import HOLE, Scalar, is_star, sql
+from dovetail.planner.expr import HOLE, Scalar, is_star, output_name, sql
 from dovetail.planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
 from dovetail.rules.context import Context

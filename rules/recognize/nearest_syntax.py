@@ -122,9 +122,9 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
 def _merged(join: AsofJoin, ctx: Context) -> tuple[Scalar, ...]:
     """USING as equalities.  Raises ``Refused``."""
     sides = ctx.names.sources(join.left), ctx.names.sources(join.right)
-    if len(sides[0]) != 1 or len(sides[1]) != 1 or not (sides[0][0].names and sides[1][0].names):
+    if len(sides[0]) != 1 or len(sides[1]) != 1:
         raise Refused("USING takes columns of more than one relation; write ON", join.match.place)
-    left, right = (quote(side[0].names[-1]) for side in sides)
+    left, right = (quote(side[0].only_name) for side in sides)
     return tuple(Scalar(f"{left}.{name} = {right}.{name}", (), join.match.place) for name in join.using)
 
 

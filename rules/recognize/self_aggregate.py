@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
+from dovetail.planner.expr import output_name
 from dovetail.planner.expr.aggregate_calls import aggregate_arguments
 from dovetail.planner.logical import Project, expressions
 from dovetail.planner.logical.self_aggregate import Rows, SelfAggregate

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Project
-from dovetail.planner.logical.joins import LateralView
-from dovetail.planner.logical.relations import Relation, Scan
+from dovetail.planner.logical.relations import Scan, hint_name
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.state.program import EpochProgram, Flow, Probe, Read, Step, Version
-from dovetail.rules.query.from_items import INNER, bare, read_from_items
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import INNER, bare, name_subqueries, read_from_items
 from dovetail.rules.query.query_block import QueryBlock, read_block, where
 
 COLUMNS = "USING and NATURAL are left to Spark"
@@ -147,12 +146,16 @@ def shape_of(query: Logical) -> Shape | str:
     return Shape(block, "inner", relations, (*from_items.conjuncts, *block.condition), ())
 
 
+def with_names(query: Logical, ctx: Context) -> Logical:
+    """A query with names for the subqueries that it joins."""
+    if (block := read_block(query)) is None:
+        return query
+    return block.put(block.over(where(name_subqueries(block.tree, ctx.fresh), block.condition)))
+
+
 def alias_of(relation: Logical) -> str:
-    """Return the name of a relation.  Raises ``Unsupported`` if it has none."""
-    named = relation.name[-1] if isinstance(relation, Scan) else None
-    if name := (relation.alias if isinstance(relation, Relation | LateralView) else None) or named:
-        return name
-    raise Unsupported("one of its relations has no name")
+    """Return the name of a table or subquery; ``name_subqueries`` has named it."""
+    return hint_name(relation) or ""
 
 
 def scan_of(read: Read, alias: str) -> Scan:

@@ -38,7 +38,7 @@ from dovetail.rules.stream.changelogs import changes_refusal, check_alone, find_
 from dovetail.rules.stream.left_joins import left_shape
 from dovetail.rules.stream.reader import Reader
 from dovetail.rules.stream.relations import Find, Relation, check_block, relation_of
-from dovetail.rules.stream.stream_blocks import Shape, shape_of
+from dovetail.rules.stream.stream_blocks import Shape, shape_of, with_names
 
 
 def stream_join(
@@ -57,6 +57,7 @@ def stream_join(
     if Join not in map(type, nodes) or len(streams) < (1 if ctx.definitions else 2):
         check_alone(query, changes, ctx.names)
         return None
+    query = with_names(query, ctx)
     if any(changes):
         query = outer_to_inner(query, ctx)
         shape = left_shape(query, ctx) or shape_of(query)

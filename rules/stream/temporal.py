@@ -44,7 +44,7 @@ from dovetail.rules.stream.changelogs import expand_items
 from dovetail.rules.stream.expiry import Expiry
 from dovetail.rules.stream.reader import Reader
 from dovetail.rules.stream.relations import Find, Relation, check_block, relation_of
-from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of, shape_of
+from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of, shape_of, with_names
 
 _UNTIL = "__dt_until"
 _AT_ONCE = -(2**63)
@@ -87,6 +87,7 @@ def temporal_stream_join(text: str, query: Logical, versioned: Versioned, ctx: C
     if versioned.expired:
         raise Refused(f"{versioned.name} changed after declare_versions(); call declare_versions() again")
     plain = replace(scan, suffix=suffix_of(scan), plain=True, as_of=None)
+    query = with_names(query, ctx)
     shape = _shape(query, scan)
     shape = replace(shape, relations=(shape.relations[0], plain))
     read = [relation_of(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]

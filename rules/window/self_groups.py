@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
-from dovetail.planner.expr import Scalar, parse, quote
+from dovetail.planner.expr import Scalar, name_of_item, output_name, parse, quote
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
 from dovetail.planner.logical import Aggregate, Filter, Join, Logical, Sort, Windows, map_expressions
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
@@ -146,8 +145,7 @@ class Groups:
     def _of_items(self, scalar: Scalar, unknown: type[Refused]) -> bool:
         """Whether an expression only uses names of items, which are ``unknown`` as columns."""
         names = self.ctx.names
-        items = (item.tree for item in self.block.project.items if isinstance(item.tree, exp.Alias | exp.Column))
-        aliases = {names.folded((item.alias_or_name,)) for item in items}
+        aliases = {names.folded((name_of_item(item.tree),)) for item in self.block.project.items}
         try:
             self.pair.side(scalar.tree)
         except unknown:

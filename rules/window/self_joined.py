@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dovetail.planner.bind.select_list import output_name
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr import Scalar, output_name, quote
 from dovetail.planner.expr.aggregate_calls import aggregate_arguments
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Logical, Scan

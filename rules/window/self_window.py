@@ -166,9 +166,8 @@ class WindowedBlock:
         if len(self.relations) > 1:
             return self._flat(*self._side_by_side(semis))
         (number,) = self.relations
-        alias = self._source(number).names[-1:]
         query = Project(self._rows(semis), (Scalar("*"), *self._calls()))
-        wrapped = subquery_as(query, alias[0]) if alias else Derived(query, None)
+        wrapped = subquery_as(query, self._source(number).names[-1])
         if self.groups:
             return self._flat(wrapped)
         return self._project(*self.outer.rebuilt({number: wrapped}, self._inside))
@@ -218,7 +217,7 @@ class WindowedBlock:
             for column in source.columns or ():
                 if self._shown(number) or self.ctx.names.is_among(column.name, mentioned):
                     new = self.ctx.fresh("c")
-                    inside.append(Scalar(f"{_of(source, column.name)} AS {new}"))
+                    inside.append(Scalar(f"{source.reference(column.name)} AS {new}"))
                     items.append(Scalar(f"{name}.{new} AS {quote(column.name)}"))
             if items:
                 outside.append(_one_row(tuple(items), source.names[-1]))
@@ -269,7 +268,7 @@ class WindowedBlock:
     def _expanded(self, source: Source) -> Iterator[Scalar]:
         number = self.outer.scope.items[self.outer.scope.sources.index(source)]
         if number in self.relations:
-            yield from (Scalar(_of(source, c.name)) for c in source.columns or ())
+            yield from (Scalar(source.reference(c.name)) for c in source.columns or ())
         elif source.names:
             yield Scalar(f"{quote(source.names[-1])}.*")
         else:
@@ -284,7 +283,3 @@ class WindowedBlock:
 def _one_row(items: tuple[Scalar, ...], alias: str) -> Derived:
     """A relation of one row for each row to its left."""
     return Derived(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", lateral=True)
-
-
-def _of(source: Source, column: str) -> str:
-    return ".".join(map(quote, (*source.names[-1:], column)))

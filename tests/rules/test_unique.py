@@ -57,6 +57,8 @@ KEYS = [
     ("(SELECT k % 2 AS g, count(*) FROM t GROUP BY g) y", "g", "g"),
     ("(SELECT k % 2 AS g, count(*) FROM t GROUP BY k % 2) y", "g", "g"),
     ("(SELECT k % 2 AS k, count(*) n FROM t GROUP BY k) y", "", ""),
+    ("(SELECT hex(k), max(id) AS hex FROM u GROUP BY hex(k)) y", "", ""),
+    ("(SELECT DISTINCT * FROM u JOIN (SELECT k AS g FROM t) ON k = g) y", "g id k", "g id k"),
     ("(SELECT id, k, count(*) FROM u GROUP BY k, u.id) y", "id k", "id k"),
     ("(SELECT k, count(*) FROM u GROUP BY k, id) y", "", ""),
     ("(SELECT k, count(*) FROM u GROUP BY ROLLUP(k)) y", "", ""),

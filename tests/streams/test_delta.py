@@ -37,7 +37,8 @@ class Case:
     """A join: the streams that its relations read, its condition, and the same in Python.
 
     ``keyed`` are the relations whose rows without k are dropped for it, ``more`` a condition on the first alone.
-    ``renamed``: the columns get names of their own in FROM, and the query returns all of them.
+    ``renamed``: the columns get names of their own in FROM, where b is a subquery without a name, and the query
+    returns all of them.
     """
 
     streams: str
@@ -127,8 +128,9 @@ def test_each_joined_row_once(spark: SparkSession, name: str) -> None:
                 for epoch in epochs[:stop]:
                     feed.add(epoch)
             aliases = "abcd"[: len(case.streams)]
-            said = "{0} AS {1}({1}id, {1}k, {1}ts)" if case.renamed else "{0} {1}"
-            first, *others = (said.format(s, alias) for s, alias in zip(case.streams, aliases, strict=True))
+            renamed = {"b": "(SELECT id AS bid, k AS bk, ts AS bts FROM {0})"} if case.renamed else {}
+            relation = "{0} AS {1}({1}id, {1}k, {1}ts)" if case.renamed else "{0} {1}"
+            first, *others = (renamed.get(a, relation).format(s, a) for s, a in zip(case.streams, aliases, strict=True))
             joins = " ".join(f"JOIN {o} ON {on}" for o, on in zip(others, case.on, strict=True))
             items = ", ".join(f"{a}.id AS {a}id, {a}.k AS {a}k, {a}.ts AS {a}ts" for a in aliases)
             items = "*" if case.renamed else items
