@@ -15,6 +15,7 @@ _PARAMETERS = "Spark 4.1 binds no parameters where the format has an SQL extensi
 NOT_EQUAL: dict[tuple[str, str], str] = {
     (ICEBERG, "kinds/left_raising"): "Spark alone casts the text of a row that has met no partner",
     (ICEBERG, "keys/refused_prefix_with_collation"): "the format keeps no collations",
+    (ICEBERG, "keys/refused_suffix_with_collation"): "the format keeps no collations",
     (ICEBERG, "names/mixed_case"): "names of tables have one case",
     **{(form, "expressions/refused_mixed_choice"): "Spark alone casts the text" for form in (DELTA, ICEBERG)},
     **{(form, case): _PARAMETERS for form in (DELTA, ICEBERG) for case in ARGUMENTS},
