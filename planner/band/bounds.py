@@ -27,7 +27,7 @@ from dovetail.planner.band.comparisons import (
 from dovetail.planner.band.condition import End
 from dovetail.planner.band.distances import Difference, differences
 from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of, speculative
-from dovetail.planner.band.quotients import Operands, bounds_on_dividend
+from dovetail.planner.band.quotients import Operands, bounds_on_dividend, may_be_nan
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.schema import INTEGRAL
@@ -110,7 +110,8 @@ class BoundReader:
 
     def _read_quotient(self, parts: list[tuple[Operands, bool]], *, guarded: bool) -> list[Bound]:
         """The bounds on the dividend of a quotient, which may be NaN, and then is greater than any constant."""
-        guarded = guarded or isinstance(without_parentheses(self.conjunct.tree), exp.Between)
+        tree = without_parentheses(self.conjunct.tree)
+        guarded = guarded or isinstance(tree, exp.Between) or not may_be_nan(tree, self.scope)
         found: list[Bound] = []
         for operands, is_lower in parts:
             bounds = self._read_bounds(*operands, guarded=True)

@@ -21,7 +21,8 @@ Operands = tuple[exp.Expression, exp.Expression]
 
 _RELATIVE, _ABSOLUTE = Fraction(1, 10**9), Fraction(1, 10**5)
 """Room for rounding: a quotient of decimals has six digits behind its point at least, one of DOUBLE fifteen in all."""
-_ANYTHING = Fraction(10**300)
+_NEVER_NAN = (exp.Abs, exp.Cast, exp.Coalesce, exp.Nullif, exp.SafeDivide)  # of arguments that are not
+_INFINITY = exp.cast(exp.Literal.string("Infinity"), "double")
 
 
 def bounds_on_dividend(
@@ -69,11 +70,20 @@ def _of_dividend(quotient: exp.Expression, value: Fraction, is_lower: bool) -> I
     value, divisor = value / factor, exp.cast(quotient.expression.copy(), "double")
     negative = exp.LT(this=divisor, expression=exp.Literal.number(0))
     part = exp.Mul(this=divisor.copy(), expression=_double(value))
-    end = exp.Case(ifs=[exp.If(this=negative, true=_double(-_ANYTHING if is_lower else _ANYTHING))], default=part)
+    anything = exp.Neg(this=_INFINITY.copy()) if is_lower else _INFINITY.copy()
+    end = exp.Case(ifs=[exp.If(this=negative, true=anything)], default=part)
     if not is_lower:
         yield from ((operands, False) for operands in without_abs(dividend, end))
     elif not isinstance(without_parentheses(dividend), exp.Abs):
         yield (end, dividend), True
+
+
+def may_be_nan(tree: exp.Expression, scope: ConditionScope) -> bool:
+    """Whether a quotient in a condition may be NaN: of DOUBLE, or of calls that may return it, such as a root."""
+    if not all(isinstance(call, _NEVER_NAN) for call in tree.find_all(exp.Func)):
+        return True
+    types = [scope.type_of(column) for column in tree.find_all(exp.Column)]
+    return not all(type_ and type_.exact_numeric for type_ in types)
 
 
 def _double(value: Fraction) -> exp.Expression:
