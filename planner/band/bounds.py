@@ -99,7 +99,7 @@ class BoundReader:
         if not endless and "both" in map(scope.side, operands) and (implied := from_extremes(*operands)):
             return self._read_implied(implied)
         if not endless and (parts := bounds_on_dividend(*operands, scope)):
-            return self._read_quotient(parts, guarded=guarded)
+            return self._read_quotient(parts, is_larger=scope.side(operands[1]) == "both", guarded=guarded)
         small, large, default = without_default(*operands)
         open_end = endless or default
         is_distance = not open_end and scope.side(small) == "both" != scope.side(large)
@@ -108,15 +108,15 @@ class BoundReader:
         found = self._read_bounds(small, large, guarded=guarded)
         return _endless(found, open_end, scope) if open_end else found
 
-    def _read_quotient(self, parts: list[tuple[Operands, bool]], *, guarded: bool) -> list[Bound]:
-        """The bounds on the dividend of a quotient, which may be NaN, and then is greater than any constant."""
+    def _read_quotient(self, parts: list[Operands], *, is_larger: bool, guarded: bool) -> list[Bound]:
+        """The bounds on the dividend of a quotient.
+
+        Where the quotient is NaN, so is what is computed from it, and passes as the greatest value if it ``is_larger``.
+        """
         tree = without_parentheses(self.conjunct.tree)
         guarded = guarded or isinstance(tree, exp.Between) or not may_be_nan(tree, self.scope)
-        found: list[Bound] = []
-        for operands, is_lower in parts:
-            bounds = self._read_bounds(*operands, guarded=True)
-            found += (replace(bound, mixed=True, nan_passes=is_lower and not guarded) for bound in bounds)
-        return found
+        found = [bound for operands in parts for bound in self._read_bounds(*operands, guarded=True)]
+        return [replace(bound, mixed=True, nan_passes=is_larger and not guarded) for bound in found]
 
     def _read_differences(self, apart: list[Difference]) -> list[Bound]:
         """The bounds on the differences of a distance that can be read; raises ``Refused`` if none can."""

@@ -25,13 +25,10 @@ _NEVER_NAN = (exp.Abs, exp.Cast, exp.Coalesce, exp.Nullif, exp.SafeDivide)  # of
 _INFINITY = exp.cast(exp.Literal.string("Infinity"), "double")
 
 
-def bounds_on_dividend(
-    small: exp.Expression, large: exp.Expression, scope: ConditionScope
-) -> list[tuple[Operands, bool]]:
+def bounds_on_dividend(small: exp.Expression, large: exp.Expression, scope: ConditionScope) -> list[Operands]:
     """The comparisons ``small ≤ large`` of a dividend that follow from that of a quotient with a constant.
 
-    Each with whether it bounds the dividend from below.  Empty where there is no quotient, or its divisor is not of one
-    side.
+    Empty where there is no quotient, or its divisor is not of one side.
     """
     for tree, other, is_lower in ((small, large, False), (large, small, True)):
         value = constant(other)
@@ -40,9 +37,7 @@ def bounds_on_dividend(
     return []
 
 
-def _solved(
-    tree: exp.Expression, value: Fraction, is_lower: bool, scope: ConditionScope
-) -> Iterator[tuple[Operands, bool]]:
+def _solved(tree: exp.Expression, value: Fraction, is_lower: bool, scope: ConditionScope) -> Iterator[Operands]:
     """``tree ≤ value``, or ``tree ≥ value`` if it is a lower bound, as comparisons of the dividend."""
     tree = without_parentheses(tree)
     value += (abs(value) * _RELATIVE + _ABSOLUTE) * (-1 if is_lower else 1)
@@ -63,7 +58,7 @@ def _solved(
             yield from _solved(tree.expression, moved - value, not is_lower, scope)
 
 
-def _of_dividend(quotient: exp.Expression, value: Fraction, is_lower: bool) -> Iterator[tuple[Operands, bool]]:
+def _of_dividend(quotient: exp.Expression, value: Fraction, is_lower: bool) -> Iterator[Operands]:
     dividend, factor = unscaled(without_parentheses(quotient.this))
     if factor < 0:
         return
@@ -73,9 +68,9 @@ def _of_dividend(quotient: exp.Expression, value: Fraction, is_lower: bool) -> I
     anything = exp.Neg(this=_INFINITY.copy()) if is_lower else _INFINITY.copy()
     end = exp.Case(ifs=[exp.If(this=negative, true=anything)], default=part)
     if not is_lower:
-        yield from ((operands, False) for operands in without_abs(dividend, end))
+        yield from without_abs(dividend, end)
     elif not isinstance(without_parentheses(dividend), exp.Abs):
-        yield (end, dividend), True
+        yield end, dividend
 
 
 def may_be_nan(tree: exp.Expression, scope: ConditionScope) -> bool:

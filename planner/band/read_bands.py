@@ -141,11 +141,9 @@ def _axis(bounds: tuple[Bound, ...], scope: ConditionScope) -> Axis:
     axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=scope.ansi, clock=clock, texts=True)
     if isinstance(axis, str):
         raise Refused(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
-    if any(b.nan_passes for b in bounds) and any(leaf.type.approximate for leaf in leaves):
-        raise Refused(
-            f"{low.conjunct.shown}: a difference with NaN is NaN, which would pass as the greatest value",
-            low.conjunct.place,
-        )
+    if (passing := [b.conjunct for b in bounds if b.nan_passes]) and any(leaf.type.approximate for leaf in leaves):
+        reason = f"{passing[0].shown}: what is computed from NaN is NaN, which would pass as the greatest value"
+        raise Refused(reason, passing[0].place)
     if axis.name in ("number", "date") and not scope.ansi:
         for b in bounds:
             if b.wraps and not b.wraps_harmlessly:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.logical.base import Logical
+from dovetail.planner.rendered import PREFIX
 from dovetail.planner.tree import Node, plan_node, unwrap
 from dovetail.planner.types.schema import Column
 
@@ -24,7 +25,7 @@ class Relation(Logical):
 
     @property
     def output(self) -> tuple[str, ...]:
-        return (f"{'?' if (self.alias or '').startswith('__dt') else self.alias or '?'}.*",)
+        return (f"{'?' if (self.alias or '').startswith(PREFIX) else self.alias or '?'}.*",)
 
 
 @plan_node

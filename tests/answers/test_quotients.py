@@ -36,6 +36,9 @@ CONDITIONS = (
     "try_divide(a.x - b.x, b.x) BETWEEN -5 AND 5",
     "a.x / b.x BETWEEN 0.9 AND 1.1",
     "abs(a.x / b.x - 1) <= 0.1",
+    "1 - a.x / b.x BETWEEN -0.1 AND 0.1",
+    "1 - a.x / b.x <= 0.1 AND a.x <= b.x",
+    "a.x / b.x <= 1.5 AND a.x >= b.x",
 )
 
 
