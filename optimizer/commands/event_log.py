@@ -1,4 +1,4 @@
-"""`dovetail advise --event-log`: prints a report on the joins of Spark's event logs."""
+"""``dovetail advise --event-log``: prints a report on the joins of Spark's event logs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Plans statements on a Spark session: declarations, cached plans, and what Spark says about both statements."""
+"""Plans statements on a Spark session: declarations, cached plans, and Spark's analysis of both statements."""

@@ -1,6 +1,6 @@
 """Quotients: ``abs(a.x - b.x) / b.x <= 0.05`` bounds ``a.x - b.x`` by parts of ``b.x``.
 
-A quotient stands alone against a constant, or is scaled or moved by constants first: ``a.x / b.x - 1``.  A negative
+A quotient is compared with a constant, by itself or scaled or moved by constants: ``a.x / b.x - 1``.  A negative
 divisor turns the comparison around; there the bound is one that all rows satisfy.
 """
 

@@ -41,7 +41,7 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
 
 
 def _tests_flag(conjunct: Scalar) -> bool:
-    """Whether a conjunct is a column, or compares one with a literal for equality: what a flag is asked for."""
+    """Whether a conjunct is a column, or compares one with a literal for equality, as tests of flags do."""
     if conjunct.plans or conjunct.known is None:
         return False
     tree = without_parentheses(conjunct.known)
