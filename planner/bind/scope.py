@@ -96,17 +96,18 @@ class Scope:
 
     def source(self, column: BoundColumn) -> Source:
         """The relation of a column."""
-        return self._at(column.level).sources[column.relation]
+        return self.at(column.level).sources[column.relation]
 
     def item(self, column: BoundColumn) -> int:
         """The number of the FROM item of a column, in the scope of its level."""
-        return self._at(column.level).items[column.relation]
+        return self.at(column.level).items[column.relation]
 
-    def _at(self, level: int) -> Scope:
+    def at(self, level: int) -> Scope:
+        """The scope of a level: itself, or one around it."""
         if not level:
             return self
         assert self.outer is not None
-        return self.outer._at(level - 1)
+        return self.outer.at(level - 1)
 
     def bind(self, expression: Scalar | exp.Expr) -> BoundExpr:
         """An expression, or a part of one, with what its names mean."""
@@ -190,32 +191,28 @@ class BoundExpr:
         """
         return substitute_columns(self._scalar.without_comments, lambda tree: columns(self.scope.column(tree)))
 
-    def rebind(self, after: Scope, target: Callable[[BoundColumn], tuple[int, str]]) -> Scalar:
+    def rebind(self, after: Scope, target: Callable[[BoundColumn], tuple[tuple[int, int], str]]) -> Scalar:
         """The expression as it must be written over another scope, so that every column keeps its meaning.
 
         A column of a subquery belongs to its own relations first.  In ON, those around it stand beside them, so that a
         name may come to mean two columns, and has to be qualified.
-        ``target`` returns the relation in ``after`` and the column there.  Raises ``Refused`` if there is no such way.
+        ``target`` returns the ``owner`` in ``after`` and the column there.  Raises ``Refused`` if there is no such way.
         """
 
         def rewrite(tree: exp.Expression) -> str | None:
             origin, names = self.scope.column(tree), self.scope.names
-            ref = origin.ref
-            index, name = target(origin)
+            owner, name = target(origin)
 
             def means(ref: ColumnRef) -> bool:
                 found = after.find(ref)
-                return found is not None and found.relation == index and names.is_same(found.name, name)
+                return found is not None and found.owner == owner and names.is_same(found.name, name)
 
-            if means(ref):
+            if means(origin.ref):
                 return None
-            path = (*self.scope.source(origin).folded_names, origin.name)
-            if origin.column.field or names.folded(ref.parts) != path[-len(ref.parts) :]:
-                raise Refused(f"{ref.text} would refer to another column in a join")
-            parts = (*after.sources[index].names[-1:], name)
+            parts = (*after.at(owner[0]).sources[owner[1]].names[-1:], name)
             new = ColumnRef(parts, ".".join(map(quote, parts)))
-            if not means(new):
-                raise Refused(f"{ref.text} would be ambiguous in a join")
+            if origin.column.field or not means(new):
+                raise Refused(f"{origin.ref.text} would be ambiguous in a join")
             return new.text
 
         return substitute_columns(self._scalar, rewrite)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlglot import exp
 
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import Scope
-from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_star, name_of_item, sql
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import (
+    ColumnRef,
+    Scalar,
+    column_ref,
+    is_reference,
+    is_star,
+    name_of_item,
+    sql,
+    without_parentheses,
+)
+from dovetail.planner.expr.substitution import substitute_columns, without_alias
 from dovetail.planner.logical import Project
 
 
@@ -16,6 +27,32 @@ def items_named(name: ColumnRef | exp.Expr, items: Iterable[Scalar], names: Reso
     """The items of a select list that have a name as alias, as GROUP BY, HAVING and ORDER BY may mean it."""
     alias, *more = (name if isinstance(name, ColumnRef) else column_ref(name)).parts  # type: ignore[arg-type]
     return [item for item in items if not more and names.is_same(item.tree.alias, alias)]
+
+
+def over_from(scalar: Scalar, items: Collection[Scalar], scope: Scope) -> Scalar:
+    """An expression of HAVING or ORDER BY with items in the place of their names and of a number alone.
+
+    Raises ``Refused`` where a name may also be that of a column.
+    """
+
+    def value(name: exp.Expression) -> str | None:
+        named = [item for item in items_named(name, items, scope.names) if not item.plans]
+        if len(named) != 1:
+            return None
+        item, column = without_alias(named[0]), scope.find(name)
+        if column and not (is_reference(item.tree) and scope.find(item.tree) == column):
+            raise Refused(f"{sql(name)} is the name of a column and of an item; rename the item", scalar.place)
+        return item.text
+
+    return item_at(scalar, items) or substitute_columns(scalar, value)
+
+
+def item_at(scalar: Scalar, items: Collection[Scalar]) -> Scalar | None:
+    """The item that a key of GROUP BY or ORDER BY means by its number."""
+    tree = without_parentheses(scalar.tree)
+    if not isinstance(tree, exp.Literal) or not tree.is_int or not 0 < int(tree.name) <= len(items):
+        return None
+    return without_alias(tuple(items)[int(tree.name) - 1])
 
 
 class SelectList:

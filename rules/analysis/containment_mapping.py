@@ -84,15 +84,15 @@ class ContainmentMapping:
         """An expression of the query over the columns of the block.  Raises ``Refused``."""
         return self.scope.bind(scalar).rebind(self.outer.scope, self._target)
 
-    def _target(self, found: BoundColumn) -> tuple[int, str]:
+    def _target(self, found: BoundColumn) -> tuple[tuple[int, int], str]:
         if found.level:
-            return found.relation, found.column.name
+            return (0, found.relation), found.column.name
         relation = self.inner.scope.item(found)
         own, theirs = self.readings[relation]
         name = theirs.output_name(own.value(found))
         if name is None:
             raise Refused(f"{found.column.name} is not a column of the matching relation of the outer query")
-        return self._at(self.to[relation]), name
+        return (0, self._at(self.to[relation])), name
 
     def term(self, scalar: Scalar) -> Term:
         """Translate a condition of the subquery on its own rows to the block."""

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.bind.scope import BoundColumn, Scope
-from dovetail.planner.bind.select_list import items_named
+from dovetail.planner.bind.select_list import over_from
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
@@ -182,19 +182,15 @@ class _Beside:
         return self.inner.bind(scalar).rebind(self.after, self._place)
 
     def key(self, key: Scalar) -> Scalar:
-        """The same for a key of ORDER BY, which may also be the number or the name of an item."""
-        if isinstance(without_parentheses(key.tree), exp.Literal):
-            raise Refused(f"ORDER BY {key.shown} is the number of an item; write the column", key.place)
-        if any(items_named(c, self.items, self.inner.names) for c in key.columns):
-            raise Refused(f"ORDER BY {key.shown} has the name of an item; write its expression", key.place)
-        return self.scalar(key)
+        """The same for a key of ORDER BY, which may also name items."""
+        return self.scalar(over_from(key, self.items, self.inner))
 
-    def _place(self, column: BoundColumn) -> tuple[int, str]:
+    def _place(self, column: BoundColumn) -> tuple[tuple[int, int], str]:
         if not column.level:
-            return self.outer_relations + column.relation, column.column.name
+            return (0, self.outer_relations + column.relation), column.column.name
         if not 0 <= column.relation - self.first < self.outer_relations:
             raise Refused(f"{column.ref.text} is of another relation")
-        return column.relation - self.first, column.column.name
+        return (0, column.relation - self.first), column.column.name
 
 
 def _column(tree: exp.Expression, pairs: Pairs) -> Column:

@@ -95,10 +95,10 @@ class _Lateral:
         if compared - {*shown} or any(_reads_outer(item, inner) for item in self.block.project.items):
             return self._hidden_join(after, [column.name for column in columns])
 
-        def beside(origin: BoundColumn) -> tuple[int, str]:
+        def beside(origin: BoundColumn) -> tuple[tuple[int, int], str]:
             if origin.level:
-                return origin.relation, origin.column.name
-            return len(self.outer.sources), shown[origin.relation, origin.column]
+                return (0, origin.relation), origin.column.name
+            return (0, len(self.outer.sources)), shown[origin.relation, origin.column]
 
         condition = (*join.condition, *(inner.bind(c).rebind(after, beside) for c in self.across))
         keyword = join.keyword if join.kind == self.kind else JOIN_KEYWORDS["inner"]

@@ -34,8 +34,8 @@ def exists_as_join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Co
     outer, both = ctx.scope(tree), ctx.scope(tree, block.tree)
     inner = ctx.scope(block.tree, outer=outer)
 
-    def beside(column: BoundColumn) -> tuple[int, str]:
-        return (len(outer.sources) if column.level == 0 else 0) + column.relation, column.column.name
+    def beside(column: BoundColumn) -> tuple[tuple[int, int], str]:
+        return (0, (len(outer.sources) if column.level == 0 else 0) + column.relation), column.column.name
 
     cross = Join(tree, block.tree, "cross", "CROSS JOIN")
 

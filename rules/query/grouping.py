@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import Scope
-from dovetail.planner.bind.select_list import items_named
+from dovetail.planner.bind.select_list import item_at, items_named
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.substitution import without_alias
@@ -30,8 +30,6 @@ def grouping_expressions(block: QueryBlock, scope: Scope) -> tuple[Scalar, ...]:
 
 def _meant(key: Scalar, items: tuple[Scalar, ...], scope: Scope) -> Scalar:
     """A key, or the item that it means by its number or its name."""
-    tree = key.tree
-    if isinstance(tree, exp.Literal) and tree.is_int and 0 < int(tree.name) <= len(items):
-        return without_alias(items[int(tree.name) - 1])
-    named = items_named(tree, items, scope.names) if isinstance(tree, exp.Column) and not scope.find(tree) else []
-    return without_alias(named[0]) if len(named) == 1 else key
+    is_name = isinstance(key.tree, exp.Column) and not scope.find(key.tree)
+    named = items_named(key.tree, items, scope.names) if is_name else []
+    return item_at(key, items) or (without_alias(named[0]) if len(named) == 1 else key)

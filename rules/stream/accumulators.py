@@ -22,7 +22,7 @@ from typing import Any
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import Scope
-from dovetail.planner.bind.select_list import items_named
+from dovetail.planner.bind.select_list import items_named, over_from
 from dovetail.planner.errors import UnknownName, Unsupported
 from dovetail.planner.expr import Scalar, columns_in, quote, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
@@ -36,7 +36,8 @@ from dovetail.planner.state.changes import COUNT
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import can_raise
 from dovetail.rules.query.decorrelation import check_deterministic
-from dovetail.rules.query.query_block import where
+from dovetail.rules.query.grouping import grouping_expressions
+from dovetail.rules.query.query_block import read_block, where
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
 JOINED = "__dt_joined"
@@ -79,21 +80,20 @@ def accumulators(clauses: Sequence[Logical], rows: str, scope: Scope, types: Typ
     """
     project = next(n for n in clauses if isinstance(n, Project))
     builder = _Query(scope, project.items, types, changes)
-    grouped = next((n for n in clauses if isinstance(n, Aggregate)), None)
-    if any(isinstance(n, Windows) for n in clauses):
-        raise Unsupported("it has named windows")
+    block = read_block(project)
+    assert block is not None  # a stream is in FROM
     if not scope.names.catalog.settings.ansi:
         raise Unsupported("without ANSI mode a sum that overflows wraps around; set spark.sql.ansi.enabled")
-    builder.read_groups(grouped)
+    builder.read_groups(grouping_expressions(block, scope))
     items = tuple(map(builder.over_groups, project.items))
-    if not builder.parts and grouped is None:
+    if not builder.parts and block.aggregate is None:
         raise Unsupported("it aggregates nothing")
     having = builder.having(c for n in clauses if isinstance(n, Filter) for c in n.condition)
     new: dict[Logical, Any] = {n: builder.sorted(n) for n in clauses if isinstance(n, Sort)}
     new[project] = replace(project, items=items, hint=None)
     query: Any = where(Opaque(Scalar(f"({builder.answers()})")), having)
     for clause in reversed(clauses):
-        if not isinstance(clause, Aggregate | Filter):
+        if not isinstance(clause, Aggregate | Filter | Windows):  # an item with a window has no accumulators
             query = replace(new.get(clause, clause), child=query)
     return Accumulators(builder.of_rows(rows), builder.merged(), to_sql(query))
 
@@ -108,18 +108,12 @@ class _Query:
         self.found: dict[tuple[str, str], str] = {}  # the value of an aggregate over accumulators
         self.counts_rows = False
 
-    def read_groups(self, grouped: Aggregate | None) -> None:
+    def read_groups(self, keys: tuple[Scalar, ...]) -> None:
         """Read the expressions of GROUP BY."""
-        if grouped is None:
-            return
-        if grouped.sets:
-            raise Unsupported(f"GROUP BY {grouped.sets.shown} is more than a list of expressions", grouped.sets.place)
-        for key in grouped.keys:
+        for key in keys:
             self._check(key)
-            if not list(columns_in(key.tree)):
-                raise Unsupported(f"GROUP BY {key.shown} names no column", key.place)
             self.groups.setdefault(self.scope.bind(key).canonical, key.text)
-        if self.changes:
+        if keys and self.changes:
             self.counts_rows = True
             self.parts.append(_Part(_THERE, f"sum({COUNT})"))
 
@@ -131,11 +125,7 @@ class _Query:
     def having(self, conditions: Iterable[Scalar]) -> tuple[Scalar, ...]:
         """Rewrite HAVING over the columns of groups, which are left out where they have no rows."""
         found = [Scalar(f"{_THERE} > 0")] if self.counts_rows else []
-        for condition in conditions:
-            if any(map(self._is_alias, columns_in(condition.tree))):
-                raise Unsupported(f"{condition.shown} names an item of the select list")
-            found.append(self.over_groups(condition))
-        return tuple(found)
+        return (*found, *map(self._over_answers, conditions))
 
     def sorted(self, sort: Sort) -> Sort:
         """Rewrite ORDER BY over the columns of groups; names of items stay, and win over columns of that name."""
@@ -144,13 +134,13 @@ class _Query:
     def _sort_key(self, key: Scalar) -> Scalar:
         columns = list(columns_in(key.tree))
         plain = not calls(key) and all(self._is_alias(c) or self.scope.find(c) is None for c in columns)
-        if not plain and any(map(self._is_alias, columns)):
-            raise Unsupported(
-                f"ORDER BY {key.shown} mixes the name of an item with other columns; sort by the item alone"
-            )
         if plain and (odd := volatile(key.tree)):
             raise Unsupported(f"{sql(odd)} is not known to be a function of one row")
-        return Scalar(key.text if plain else sql(self._grouped(key)))
+        return Scalar(key.text) if plain else self._over_answers(key)
+
+    def _over_answers(self, scalar: Scalar) -> Scalar:
+        """Rewrite an expression of HAVING or ORDER BY, which may name items."""
+        return Scalar(sql(self._grouped(over_from(scalar, self.items, self.scope))))
 
     def _is_alias(self, column: exp.Expression) -> bool:
         return bool(items_named(column, self.items, self.scope.names))

@@ -20,7 +20,7 @@ from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, has_star, quote, sql
 from dovetail.planner.expr.calls import repeated_otherwise
 from dovetail.planner.expr.stable_functions import first_stable_function
-from dovetail.planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
+from dovetail.planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With, expressions
 from dovetail.planner.logical.clauses import Limit, Windows
 from dovetail.planner.logical.relations import Opaque
 from dovetail.planner.sql.to_sql import to_sql
@@ -251,13 +251,7 @@ def _trees(node: Logical) -> Iterator[Any]:
     match node:
         case Project():
             yield from (item.tree for item in node.items)
-        case Aggregate() if node.sets and not node.is_all:
-            raise Unsupported(f"the columns of {node.sets.shown} are not known", node.sets.place)
-        case Aggregate():
-            yield from (key.tree for key in node.keys)
-        case Filter():
-            yield from (conjunct.tree for conjunct in node.condition)
-        case Sort():
-            yield from (key.tree for key in node.keys)
-        case Windows():
-            raise Unsupported("named windows")
+        case Filter() | Sort() | Aggregate(sets=None):
+            yield from (scalar.tree for scalar in expressions(node))
+        case Windows() | Aggregate(is_all=False):
+            raise Unsupported(f"{node.detail} is kept as text")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dovetail.planner.bind.names import Resolver
-from dovetail.planner.bind.scope import Scope
+from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.conditions.compared import Comparison, compared, null_test
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar
@@ -165,18 +165,17 @@ def _without_semi_joins(tree: Logical, joins: list[Join], above: list[Join], ctx
 
 
 def _as_exists(join: Join, tree: Logical, ctx: Context) -> Scalar:
-    """Write a join as a test of the rows of ``tree``.  Raises ``Refused`` if a name would mean another column."""
+    """Write a join as a test of the rows of ``tree``.  Raises ``Refused`` where names hide columns."""
     left = len(ctx.scope(join.left).sources)
     both, inner = ctx.scope(join.left, join.right), ctx.scope(join.right, outer=ctx.scope(tree))
+
+    def inside(column: BoundColumn) -> tuple[tuple[int, int], str]:
+        owner = (1, column.relation) if column.relation < left else (0, column.relation - left)
+        return owner, column.column.name
+
     for conjunct in join.condition:
-        if conjunct.plans:
-            raise Refused(f"{conjunct.shown} contains a subquery")
         check_deterministic(conjunct)
-        for ref in conjunct.columns:
-            column = both.column(ref)
-            place = (1, column.relation) if column.relation < left else (0, column.relation - left)
-            if inner.column(ref).owner != place:
-                raise Refused(f"{ref.text} would mean another column in EXISTS; write it with the name of its relation")
-    query = Project(Filter(join.right, join.condition), (Scalar("1"),))
+    condition = tuple(both.bind(conjunct).rebind(inner, inside) for conjunct in join.condition)
+    query = Project(Filter(join.right, condition), (Scalar("1"),))
     word = "EXISTS" if join.kind == "semi" else "NOT EXISTS"
     return Scalar(f"{word} ({HOLE}0)", (query,), join.condition[0].place)

@@ -104,12 +104,12 @@ class Pair:
     def text(self, scalar: Scalar) -> Scalar:
         """An expression over both as one over the row's relation alone."""
 
-        def target(found: BoundColumn) -> tuple[int, str]:
+        def target(found: BoundColumn) -> tuple[tuple[int, int], str]:
             if found.owner == self.row:
-                return 0, found.column.name
+                return (0, 0), found.column.name
             if found.owner != self.other:
                 raise Refused(f"{scalar.shown} uses another relation", scalar.place)
-            return 0, self.own_name(self.readings[1].value(found))
+            return (0, 0), self.own_name(self.readings[1].value(found))
 
         return self.scope.bind(scalar).rebind(self.after, target)
 

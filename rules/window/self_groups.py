@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
-from dovetail.planner.expr import Scalar, name_of_item, output_name, parse, quote
+from dovetail.planner.expr import Scalar, name_of_item, output_name, parse, quote, sql
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
+from dovetail.planner.expr.substitution import substitute_columns
 from dovetail.planner.logical import Aggregate, Filter, Join, Logical, Sort, Windows, map_expressions
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
 from dovetail.planner.sql.to_sql import refuse_stars
@@ -137,10 +138,14 @@ class Groups:
             return scalar if self._of_items(scalar, NoSuchColumn) else self._of_row(scalar)
         rest = outside(scalar, found)
         refuse_stars(rest)
-        if rest.columns and self._of_row(rest).text != rest.text:
-            raise Refused(f"{scalar.shown} names columns of both sides", scalar.place)
-        texts = {call: self._total(call) for call in found}
-        return replaced(scalar, found, lambda c: texts[c])
+        check_deterministic(rest)
+        texts = [self._total(call) for call in found]
+        moved = substitute_columns(scalar, self._outside_calls)
+        return replaced(moved, again := calls(moved), dict(zip(again, texts, strict=True)).__getitem__)
+
+    def _outside_calls(self, column: exp.Expression) -> str | None:
+        """A column over the row; None for one in an aggregate."""
+        return None if column.find_ancestor(exp.AggFunc) else self._of_row(Scalar(sql(column))).text
 
     def _of_items(self, scalar: Scalar, unknown: type[Refused]) -> bool:
         """Whether an expression only uses names of items, which are ``unknown`` as columns."""

@@ -73,6 +73,7 @@ class _Reader:
         if block.project.hint or block.project.quantifier:
             raise Refused("the subquery is more than an aggregate by groups")
         check_inner(block.tree, self.ctx.names)
+        self.ctx.scope(self.relation).sources[0].check_distinct_columns()
         own = [*self.mapped.filters()]
         for conjunct in self.mapped.inner.conjuncts:
             if self.mapped.scope.bind(conjunct).levels - {0}:
@@ -84,8 +85,6 @@ class _Reader:
         added: list[WindowColumn] = []
         for item in block.project.items:
             name, value = output_name(item), without_alias(item)
-            if name in shown or item.plans:
-                raise Refused(f"{item.shown} has a subquery, or another item has the same alias")
             if aggregate_arguments(item.text):
                 outside = self.mapped.outside(value)
                 check_aggregates(outside)

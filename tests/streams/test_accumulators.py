@@ -104,13 +104,15 @@ def query(random: Random) -> str:
 
     first = random.choice(("i0", "k", "j", "v"))  # columns have the last three names as well
     items = f"{item()} AS {first}" + "".join(f", {item()} AS i{n}" for n in range(1, random.randrange(1, 4)))
-    by = f" GROUP BY {', '.join(groups)}" if groups else ""
-    having = (
-        random.choice(("", f" HAVING {aggregate()} IS NOT NULL", " HAVING count(*) > 1", " HAVING any(x.k > 0)"))
-        if groups
-        else ""
-    )
-    order = f" ORDER BY {', '.join([random.choice((first, aggregate())), *groups])} LIMIT 3" if groups else ""
+    keys = list(groups)
+    if groups and random.random() < 0.5:
+        items += f", {groups[0]} AS g"
+        keys[0] = random.choice(("g", str(items.count(" AS "))))
+    by = f" GROUP BY {random.choice((', '.join(keys), 'ALL'))}" if groups else ""
+    wanted = random.choice((first, f"coalesce({first}, {first})", aggregate()))
+    havings = ("", f" HAVING {wanted} IS NOT NULL", " HAVING count(*) > 1", " HAVING any(x.k > 0)")
+    having = random.choice(havings) if groups else ""
+    order = f" ORDER BY {', '.join([wanted, *groups])} LIMIT 3" if groups else ""
     order = random.choice(("", order))
     return f"SELECT {items}, count(*) AS n FROM x JOIN y ON x.k = y.k{by}{having}{order}"
 
