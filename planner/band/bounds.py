@@ -96,10 +96,11 @@ class BoundReader:
         self, operands: tuple[exp.Expression, exp.Expression], endless: EndlessComparison | None, *, guarded: bool
     ) -> list[Bound]:
         scope = self.scope
-        if not endless and "both" in map(scope.side, operands) and (implied := from_extremes(*operands)):
-            return self._read_implied(implied)
-        if not endless and (parts := bounds_on_dividend(*operands, scope)):
-            return self._read_quotient(parts, is_larger=scope.side(operands[1]) == "both", guarded=guarded)
+        if not endless and "both" in map(scope.side, operands):
+            if implied := from_extremes(*operands):
+                return self._read_implied(implied)
+            if parts := bounds_on_dividend(*operands, scope):
+                return self._read_quotient(parts, is_larger=scope.side(operands[1]) == "both", guarded=guarded)
         small, large, default = without_default(*operands)
         open_end = endless or default
         is_distance = not open_end and scope.side(small) == "both" != scope.side(large)
@@ -163,7 +164,7 @@ class BoundReader:
         wraps = not scope.ansi and any(_adds_integers(operand, scope) for operand in (small, large))
         nan_passes = scope.side(large) == "both" and not guarded
         found = []
-        reason = Refused("it does not bound one expression of either side")
+        reason: Refused | None = None
         for side in _SIDES:
             try:
                 solved = _term_as_point(sum_, side) or _operand_as_point(small, large, side, scope)
@@ -179,7 +180,7 @@ class BoundReader:
             added = " and ".join(leaf.text for _, leaf in terms) if len(terms) > 1 else ""
             found.append(Bound(solved.point, side, lower, end, mixed, nan_passes, added, amount, wraps, self.conjunct))
         if not found:
-            raise reason
+            raise reason or Refused("it does not bound one expression of either side")
         return found
 
 

@@ -61,6 +61,8 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
 
 def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
     """A comparison by order beside tests for NULL and conditions of one side, joined by OR; None for anything else."""
+    if not isinstance(without_parentheses(tree), exp.Or):
+        return None
     compared, tested, others = [], [], []
     for disjunct in flat(tree, exp.Or):
         if (null := null_test(disjunct)) is not None:
@@ -71,9 +73,7 @@ def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
             compared.append(disjunct)
         else:
             return None
-    if len(compared) != 1 or not (tested or others):
-        return None
-    return EndlessComparison(compared[0], tuple(tested), tuple(others))
+    return EndlessComparison(compared[0], tuple(tested), tuple(others)) if len(compared) == 1 else None
 
 
 def may_read_both_sides(*trees: exp.Expr) -> bool:

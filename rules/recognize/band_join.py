@@ -49,12 +49,14 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         for no in refusals:
             ctx.decline(f"{no.reason}{_other_way(join, refusals, ctx)}", no.place, no.code)
         return None
-    if bins := handmade_bins(join, ctx):
+    others = [c for c in join.condition if not any(c in band.conjuncts for band in bands)]
+    if bins := _handmade_bins(others, join, ctx):
         reason = (
             f"{bins.shown} joins on bins already; to let Dovetail make them, join without explode, by the band alone"
         )
         return ctx.decline(reason, bins.place)
-    schemes = tuple(scheme for scheme in read_key_schemes(join, ctx)[0] if not scheme.with_bands)
+    schemes = read_key_schemes(join, ctx)[0] if others else ()
+    schemes = tuple(scheme for scheme in schemes if not scheme.with_bands)
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:], schemes)
 
 
@@ -84,9 +86,9 @@ def _report_other_joins(join: Join, ctx: Context) -> None:
     ctx.decline(reason, join.condition[0].place, "no_equality")
 
 
-def handmade_bins(join: Join, ctx: Context) -> Scalar | None:
+def _handmade_bins(conjuncts: list[Scalar], join: Join, ctx: Context) -> Scalar | None:
     """The equality of a join on bins that the user has made; None if it has none."""
-    for conjunct in join.condition:
+    for conjunct in conjuncts:
         with suppress(Refused):
             for equality in equalities((conjunct,), condition_scope(join, ctx)):
                 ends = zip(equality.operands, (join.left, join.right), strict=True)
