@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from sqlglot import exp
 
+from dovetail.planner.bind.correlation import is_correlated
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import Scope
 from dovetail.planner.catalog import Catalog, Numbers
@@ -23,7 +24,7 @@ from dovetail.planner.catalog.measure import (
 )
 from dovetail.planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from dovetail.planner.deadline import may_measure
-from dovetail.planner.errors import Place, QueryError, ReasonCode, Unsupported
+from dovetail.planner.errors import Place, QueryError, ReasonCode, Refused, Unsupported
 from dovetail.planner.explain.records import CandidatePlan, Choice, CostNote, Declined, PlanWarning
 from dovetail.planner.expr import Scalar, quote, sql
 from dovetail.planner.expr.calls import KNOWN, repeated_otherwise, volatile
@@ -88,6 +89,16 @@ class Context:
     def scope(self, *relations: Node, outer: Scope | None = None) -> Scope:
         """The scope of a condition over these relations; ``outer`` is that of the query around a subquery."""
         return Scope.of(self.names, *relations, outer=outer)
+
+    @property
+    def is_in_correlated_subquery(self) -> bool:
+        """Whether the query of the current node stands in a correlated subquery, or may do so."""
+        return any(is_correlated(query, self.names) for query in self.enclosing)
+
+    def check_not_correlated(self) -> None:
+        """Raise ``Refused`` where that is so."""
+        if self.is_in_correlated_subquery:
+            raise Refused("it is in a correlated subquery")
 
     def define(self, definitions: dict[str, Cte]) -> None:
         """Replace the WITH definitions after the plan has changed, and clear the resolver."""

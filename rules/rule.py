@@ -5,7 +5,7 @@
         \"\"\"One sentence, which the trace prints.\"\"\"
         if not any(map(looks_like_band, join.condition)):
             return None  # another shape
-        if is_in_correlated_subquery(ctx):
+        if ctx.is_in_correlated_subquery:
             return ctx.decline("it is in a correlated subquery", join.place)
         return BandJoin(…)
 
@@ -49,7 +49,7 @@ What rules read and write:
   ``Scalar(text, (), conjunct.place, conjunct.whole or Whole(conjunct, 1))``.  Conditions of WHERE reach the joins below
   by ``push_filters``;
 - a rule on ``Join`` leaves alone USING and NATURAL (``join.using``, ``join.natural``), a LATERAL side
-  (``references_left``) and correlated subqueries (``is_in_correlated_subquery``).
+  (``references_left``) and correlated subqueries (``ctx.is_in_correlated_subquery``).
 """
 
 from __future__ import annotations

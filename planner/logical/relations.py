@@ -122,6 +122,11 @@ def nodes_of_from(node: Node) -> Iterator[Node]:
             yield from nodes_of_from(child)
 
 
+def references_left(relation: Node) -> bool:
+    """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
+    return any(isinstance(node, Derived | Opaque) and node.lateral for node in nodes_of_from(relation))
+
+
 def hint_name(side: Node) -> str | None:
     """The name by which a join hint of Spark can mean this side of a join; None for a join without an alias."""
     relation = unwrap(side)

@@ -42,8 +42,8 @@ from dovetail.planner.logical import (
     With,
     Wrapped,
 )
+from dovetail.planner.logical.relations import references_left
 from dovetail.planner.tree import Node
-from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.from_items import bare, leaves
 from dovetail.rules.query.query_block import QueryBlock, read_block
 

@@ -15,9 +15,9 @@ from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.functions import VOLATILE
 from dovetail.planner.expr.tokens import called
 from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import readers_of_join
-from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import check_deterministic, outer_relations
 from dovetail.rules.query.from_items import with_leaves
 from dovetail.rules.query.query_block import QueryBlock

@@ -19,6 +19,7 @@ from dovetail.planner.expr.substitution import operand
 from dovetail.planner.logical import Join, Logical
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
+from dovetail.planner.logical.relations import references_left
 from dovetail.planner.types.schema import SqlType
 from dovetail.planner.types.try_expressions import try_form
 from dovetail.rules.analysis.float_groups import check_groups
@@ -26,7 +27,6 @@ from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.shown_columns import shown_relations
 from dovetail.rules.query.condition_scope import condition_scope
-from dovetail.rules.query.correlation import check_not_correlated, references_left
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.query_block import QueryBlock
 
@@ -146,7 +146,7 @@ class Pairs:
         ``excluded``: conditions that ``excluded()`` returns, tested above the join; there is a further row for each.
         Raises ``Refused`` where the pairs are not of this kind.
         """
-        check_not_correlated(self.ctx)
+        self.ctx.check_not_correlated()
         if references_left(self.join.right):
             raise Refused("the right side is LATERAL and is computed for each left row")
         left_time, strict = self.left_time(wanted)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.bind.correlation import is_correlated
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import Scope
 from dovetail.planner.bind.select_list import items_named
@@ -16,9 +17,9 @@ from dovetail.planner.expr.aggregate_calls import has_aggregate
 from dovetail.planner.expr.calls import GENERATORS, volatile
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import Filter, LateralView, Logical, Opaque, Project, Verbatim, nodes_of_from
+from dovetail.planner.logical.relations import references_left
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import correlated, references_left
 from dovetail.rules.query.query_block import read_block
 
 
@@ -77,7 +78,7 @@ def check_inner(tree: Logical, names: Resolver) -> None:
         raise Refused("its FROM has a LATERAL item")
     if any(map(is_text, tree.walk())):
         raise Refused("its FROM holds something that Dovetail does not parse")
-    if correlated(Project(tree, ()), names):
+    if is_correlated(Project(tree, ()), names):
         raise Refused("its FROM uses columns of the outer query, or of an unknown relation")
 
 

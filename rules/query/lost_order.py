@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.correlation import is_correlated
 from dovetail.planner.bind.names import Resolver
 from dovetail.planner.expr import Scalar, name_of_item, quote
 from dovetail.planner.expr.scalar import is_star
@@ -23,7 +24,6 @@ from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Limit, Logical, Project, Sort, Wrapped
 from dovetail.planner.logical.relations import alias_clause
 from dovetail.planner.tree import Node
-from dovetail.rules.query.correlation import correlated
 
 _RELATION, _VALUE, _KEY = "__dt_ordered", "__dt_value", "__dt_key"
 
@@ -40,7 +40,7 @@ class LostOrder:
 def lost_orders(plan: Logical, names: Resolver) -> tuple[LostOrder, ...]:
     """Find these subqueries in a plan as it was read."""
     found = (_read(query) for query in _subqueries(plan))
-    return tuple(one for one in found if one and correlated(one.limit, names))
+    return tuple(one for one in found if one and is_correlated(one.limit, names))
 
 
 def with_kept_orders(plan: Logical, found: tuple[LostOrder, ...]) -> Logical | None:

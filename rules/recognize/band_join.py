@@ -13,9 +13,9 @@ from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.calls import call_parts
 from dovetail.planner.keys.read_keys import looks_like_keys
 from dovetail.planner.logical import BandJoin, Join, LateralView, Logical, Opaque
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope, equalities
-from dovetail.rules.query.correlation import is_in_correlated_subquery, references_left
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import bare, leaves
 from dovetail.rules.query.query_block import read_block
@@ -42,7 +42,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     place = candidates[0].place
     if references_left(join.right):
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
-    if is_in_correlated_subquery(ctx):
+    if ctx.is_in_correlated_subquery:
         return ctx.decline("it is in a correlated subquery", place, "correlated")
     bands, refusals = read_bands(join.condition, condition_scope(join, ctx))
     if not bands:

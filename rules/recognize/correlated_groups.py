@@ -26,11 +26,10 @@ from dovetail.planner.expr.subqueries import Subquery, replace_subqueries
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.logical import Aggregate, Derived, Join, Logical, OneRow, Project
-from dovetail.planner.logical.relations import subquery_as
+from dovetail.planner.logical.relations import references_left, subquery_as
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.kept_rows import kept_rows
-from dovetail.rules.query.correlation import check_not_correlated, references_left
 from dovetail.rules.query.decorrelation import (
     check_deterministic,
     check_inner,
@@ -273,7 +272,7 @@ class _Groups:
 
     def _check(self, inner: QueryBlock, source: Logical) -> None:
         """Raise ``Refused`` where a source cannot be read twice, or the subquery is no join with it."""
-        check_not_correlated(self.ctx)
+        self.ctx.check_not_correlated()
         check_inner(inner.tree, self.ctx.names)
         if references_left(source) or has_lateral_view(self.rows):
             raise Refused("it reads columns of a LATERAL item")

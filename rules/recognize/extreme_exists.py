@@ -13,10 +13,10 @@ from dovetail.planner.expr import Scalar, sql
 from dovetail.planner.logical import Filter, Join, Logical
 from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
 from dovetail.planner.logical.joins import EqualKey
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.pairs import Pairs
-from dovetail.rules.query.correlation import check_not_correlated, references_left
 from dovetail.rules.query.decorrelation import bounds
 from dovetail.rules.query.exists_as_join import exists_as_join
 from dovetail.rules.query.exists_tests import simple_test
@@ -74,7 +74,7 @@ def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
         return None
     if references_left(join.right):
         raise Refused("the right side is LATERAL and is computed for each left row")
-    check_not_correlated(ctx)
+    ctx.check_not_correlated()
     extreme = _Condition(join, ctx).read()
     if extreme is None:
         return None

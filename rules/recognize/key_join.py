@@ -12,9 +12,9 @@ from dovetail.planner.keys.key_set import KeyScheme
 from dovetail.planner.keys.masks import read_masks
 from dovetail.planner.keys.read_keys import looks_like_keys, read_keys
 from dovetail.planner.logical import Join, KeyedJoin, Logical
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
-from dovetail.rules.query.correlation import is_in_correlated_subquery, references_left
 from dovetail.rules.rule import rule
 
 
@@ -27,7 +27,7 @@ def key_join(join: Join, ctx: Context) -> Logical | None:
     """
     if not any(map(looks_like_keys, join.condition)) or join.using or join.natural:
         return None
-    if references_left(join.right) or is_in_correlated_subquery(ctx):
+    if references_left(join.right) or ctx.is_in_correlated_subquery:
         return None
     found, refused = read_key_schemes(join, ctx)
     for conjunct, no in refused:

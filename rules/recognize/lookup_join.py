@@ -5,9 +5,9 @@ from dovetail.planner.errors import UnknownName
 from dovetail.planner.hints.blocks import names_of
 from dovetail.planner.logical import Join, Logical, Scan
 from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.context import Context
 from dovetail.rules.lookup.lookup_keys import read_condition
-from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.time_travel import is_now, is_processing_time
 from dovetail.rules.rule import rule
 

@@ -16,7 +16,6 @@ from dovetail.planner.logical.self_join import MergedScalarAggregates, ScalarAgg
 from dovetail.planner.sql.to_sql import refuse_stars, star_items
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import check_not_correlated
 from dovetail.rules.query.decorrelation import has_lateral_view
 from dovetail.rules.query.definitions import definition_of
 from dovetail.rules.query.from_items import FromItem
@@ -69,7 +68,7 @@ def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggre
     try:
         if project.hint:
             raise Refused("the SELECT has a hint")
-        check_not_correlated(ctx)
+        ctx.check_not_correlated()
         other = MergedSelect(project, ctx).merged(groups)
     except Refused as no:
         return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)

@@ -11,12 +11,12 @@ from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import HOLE, Scalar, is_star, output_name, sql
 from dovetail.planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.first_row import MOST_ROWS
 from dovetail.rules.nearest.kept_rows import kept_rows
 from dovetail.rules.nearest.picked_row import LeftRows, may_pick, picked_row, relations_read
 from dovetail.rules.nearest.shown_columns import all_readers_of
-from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.query_block import QueryBlock, where
 from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule

@@ -11,7 +11,6 @@ from dovetail.planner.types.try_expressions import UnsafeSpeculation
 from dovetail.rules.analysis.same_source import RelationLineage, rewrite_over_output
 from dovetail.rules.context import Context
 from dovetail.rules.query.char_columns import check_values
-from dovetail.rules.query.correlation import check_not_correlated
 from dovetail.rules.query.from_items import FromItems
 from dovetail.rules.query.operands import as_operand
 from dovetail.rules.query.query_block import QueryBlock, where
@@ -36,7 +35,7 @@ def self_join_elimination(block: QueryBlock, ctx: Context) -> Logical | None:
     if not gone:
         return None
     try:
-        check_not_correlated(ctx)
+        ctx.check_not_correlated()
         _check_hint(project, rows, gone)
         check_values((g.from_item.relation for g in gone), project, ctx)
         tree, condition = _rewritten(from_items, block.condition, rows, gone)

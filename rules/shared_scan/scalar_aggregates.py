@@ -14,6 +14,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from dovetail.planner.bind.correlation import is_correlated
 from dovetail.planner.errors import Place, Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
@@ -23,7 +24,6 @@ from dovetail.planner.tree import Node
 from dovetail.rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
 from dovetail.rules.analysis.speculation import check_order, check_speculation
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import correlated
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
 from dovetail.rules.query.operands import conjoined
@@ -69,7 +69,7 @@ def may_be_scalar_aggregate(query: Node, ctx: Context) -> frozenset[str]:
 def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
     """Read a query as a scalar aggregate; None if it returns more than one row, or is correlated."""
     block = read_block(query)
-    if block is None or correlated(query, ctx.names):
+    if block is None or is_correlated(query, ctx.names):
         return None
     joins, items = inner_joins(block, ctx.names), block.project.items
     found = []

@@ -16,9 +16,9 @@ from dovetail.planner.conditions.compared import Comparison, compared, null_test
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar
 from dovetail.planner.logical import Filter, Join, Logical, Project, Relation, Scan
+from dovetail.planner.logical.relations import references_left
 from dovetail.rules.analysis.speculation import check_speculation
 from dovetail.rules.context import Context
-from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import bounds, check_deterministic
 from dovetail.rules.query.query_block import QueryBlock, read_block, where
 from dovetail.rules.query.tables import tables

@@ -19,14 +19,13 @@ from dovetail.planner.bind.words import words_of
 from dovetail.planner.errors import Refused, ShowsAddedColumn, Unsupported
 from dovetail.planner.expr import Scalar, is_star, quote
 from dovetail.planner.logical import Derived, Join, Logical, OneRow, Project
-from dovetail.planner.logical.relations import subquery_as
+from dovetail.planner.logical.relations import references_left, subquery_as
 from dovetail.planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from dovetail.rules.analysis.correlation_keys import equal_columns
 from dovetail.rules.analysis.same_source import reading
 from dovetail.rules.analysis.speculation import check_order, check_speculation
 from dovetail.rules.context import Context
 from dovetail.rules.query.char_columns import check_aliases, check_values
-from dovetail.rules.query.correlation import references_left
 from dovetail.rules.query.decorrelation import check_deterministic
 from dovetail.rules.query.inner_joins import InnerJoins
 from dovetail.rules.query.query_block import where

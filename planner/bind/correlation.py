@@ -7,38 +7,13 @@ from dovetail.planner.bind.scope import Scope
 from dovetail.planner.bind.select_list import items_named
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import (
-    Derived,
-    OneRow,
-    Opaque,
-    Project,
-    Relation,
-    expressions,
-    nodes_of_from,
-)
+from dovetail.planner.logical import Derived, OneRow, Project, Relation, expressions
 from dovetail.planner.tree import Node
-from dovetail.rules.context import Context
 
 
-def correlated(query: Node, names: Resolver) -> bool:
+def is_correlated(query: Node, names: Resolver) -> bool:
     """Whether a subquery is correlated with the outer query; True also if that is unknown."""
     return any(isinstance(n, Project) and not _closed(n, names) for n in query.walk())
-
-
-def is_in_correlated_subquery(ctx: Context) -> bool:
-    """Whether the query that a rule looks at stands in a correlated subquery, or may do so."""
-    return any(correlated(query, ctx.names) for query in ctx.enclosing)
-
-
-def check_not_correlated(ctx: Context) -> None:
-    """Raise ``Refused`` where that is so."""
-    if is_in_correlated_subquery(ctx):
-        raise Refused("it is in a correlated subquery")
-
-
-def references_left(relation: Node) -> bool:
-    """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
-    return any(isinstance(node, Derived | Opaque) and node.lateral for node in nodes_of_from(relation))
 
 
 def _closed(block: Project, names: Resolver) -> bool:
