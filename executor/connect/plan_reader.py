@@ -20,7 +20,7 @@ from dovetail.executor.connect.tables import WrittenOperators
 from dovetail.executor.connect.windows import read_order
 from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, Trees, scalar
 from dovetail.executor.frame_sql.shape import PlanShape
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.conditions.compared import flat
 from dovetail.planner.errors import Refused
 from dovetail.planner.logical import JoinKind

@@ -12,7 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import QueryError
 from dovetail.planner.expr import quote as quoted
 from dovetail.planner.types.schema import SqlType, sql_type

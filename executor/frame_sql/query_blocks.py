@@ -16,7 +16,7 @@ from uuid import uuid4
 from sqlglot import exp
 
 from dovetail.executor.frame_sql.shape import PlanOperator
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql
 from dovetail.planner.logical import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 
 
 def name_case(settings: Mapping[str, str]) -> NameCase:

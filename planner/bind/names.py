@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from dovetail.planner.catalog import Catalog
 from dovetail.planner.catalog.declared import LookupTable
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName, Unsupported
 from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, name_of_item, quote, sql
 from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import Refused, Unsupported
 from dovetail.planner.expr import Scalar, column_ref, is_star, name_of_item, quote
 from dovetail.planner.expr.references import column_refs

@@ -9,51 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dovetail.planner.catalog.declared import Declaration
-from dovetail.planner.catalog.engine import NATIVE, SAIL, SPARK, Engine
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import Settings
 from dovetail.planner.catalog.stats import Statistics
 from dovetail.planner.types.schema import Column
 
 Numbers = tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
-class Settings(NameCase):
-    """The session settings that affect the semantics of SQL."""
-
-    ansi: bool = True
-    case_sensitive: bool = False
-    time_zone: str = "UTC"
-    asof_join: bool = False  # Spark's ASOF JOIN is enabled
-    nearest_by: bool = True  # Spark runs NEAREST BY: it is 4.2 or later, and cross joins are enabled
-    sail: bool = False  # the engine is Sail
-    native: bool = False  # Comet or Gluten runs Spark's plans
-    timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
-    commas_last: bool = False  # a comma in FROM binds looser than JOIN
-    double_quoted_identifiers: bool = False  # "k" is a name
-    escaped_string_literals: bool = False  # a backslash is a backslash
-    consecutive_string_literals: bool = False  # 'it''s' is two strings
-    equal_set_operations: bool = False  # INTERSECT binds no tighter than UNION
-    outer_with_names: bool = False  # of two definitions of a name in WITH, the outer one wins, or neither
-    quoted_names_are_patterns: bool = False  # `a.*` in a SELECT list is all columns that match
-    own_functions_first: bool = False  # a temporary function shadows Spark's function of its name
-    others: tuple[tuple[str, str], ...] = ()  # other settings that may change the meaning of SQL
-
-    @property
-    def engine(self) -> Engine:
-        """What the engine does otherwise than Spark."""
-        return SAIL if self.sail else NATIVE if self.native else SPARK
-
-    @property
-    def changes_parsing(self) -> bool:
-        """Whether even SQL without quotes may have another meaning."""
-        return self.equal_set_operations or self.outer_with_names or self.own_functions_first
-
-    @property
-    def has_fixed_offset_zone(self) -> bool:
-        """Whether every day of the session's time zone has 24 hours."""
-        zone = self.time_zone.upper()
-        return zone in ("UTC", "ETC/UTC", "GMT", "ETC/GMT", "Z", "ZULU", "UCT") or zone[:1] in "+-"
 
 
 @dataclass(frozen=True)

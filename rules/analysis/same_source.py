@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import BoundColumn, BoundExpr, Scope
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, canonical, is_star, output_name, quote, sql
 from dovetail.planner.expr.substitution import replace_columns

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import one_of
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.hints.blocks import Hint, names_of, width_of

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 
 from dovetail.planner.band.linear import Leaf
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import Refused
 from dovetail.planner.state.bounds import Bound
 from dovetail.rules.analysis.same_source import base_value

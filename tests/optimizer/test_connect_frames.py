@@ -15,7 +15,7 @@ from dovetail.executor.connect.plan import RelationNode
 from dovetail.executor.connect.statement import _numbered
 from dovetail.executor.connect.tables import WrittenOperators
 from dovetail.executor.frame_sql.shape import PlanShape
-from dovetail.planner.catalog.name_case import NameCase
+from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import Refused
 from effort import SEED, examples
 
