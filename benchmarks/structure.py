@@ -155,7 +155,7 @@ def _entered_table(root: Path) -> Table:
         case = read_case(root / f"golden_plans/cases/{name}.plan")
         catalog, options = catalog_of(case), options_of(case)
         plan_sql(case.sql, catalog, options)  # what is imported or computed once is no part of a plan
-        stream_plan(case)
+        stream_plan(case, catalog)
         entered: set[str] = set()
 
         def trace(frame: FrameType, event: str, argument: Any, entered: set[str] = entered) -> None:
@@ -164,7 +164,7 @@ def _entered_table(root: Path) -> Table:
         sys.setprofile(trace)
         try:
             plan_sql(case.sql, catalog, options)
-            stream_plan(case)
+            stream_plan(case, catalog)
         finally:
             sys.setprofile(None)
         own = [

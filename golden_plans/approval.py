@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import NoReturn
 
 from dovetail.golden_plans.case import CUT, Case, Header, read_case
-from dovetail.golden_plans.planned import measured_plan, plan_case, stream_plan
+from dovetail.golden_plans.planned import catalog_of, measured_plan, plan_case, stream_plan
 from dovetail.optimizer.planning.plan import Plan
 from dovetail.planner.errors import GoldenError, one_of
 from dovetail.planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
@@ -128,7 +128,7 @@ def check(case: Case, shown_path: str = "") -> None:
     """Raise ``GoldenError`` unless the claims hold and the plan is the approved one."""
     plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = format_approved(plan, measured, stream_plan(case))
+    now = format_approved(plan, measured, stream_plan(case, catalog_of(case)))
     if now == case.approved:
         return
     head = "no plan is approved yet" if case.approved is None else "the plan has changed"
@@ -144,7 +144,7 @@ def update(case: Case) -> bool:
     """
     plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = format_approved(plan, measured, stream_plan(case))
+    now = format_approved(plan, measured, stream_plan(case, catalog_of(case)))
     if now == case.approved:
         return False
     newline = "\r\n" if "\r\n" in case.above else "\n"

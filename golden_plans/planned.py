@@ -72,9 +72,8 @@ def measured_plan(case: Case) -> tuple[Plan, tuple[Measured, ...]]:
         case.fail(f"a rule broke a promise: {error}")
 
 
-def stream_plan(case: Case) -> str:
+def stream_plan(case: Case, catalog: CatalogFile) -> str:
     """Explain how ``opt.stream`` runs the SQL of a case that joins streams; empty for other cases."""
-    catalog = catalog_of(case)
     if catalog.streams(case.sql) < 2:
         return ""
 
