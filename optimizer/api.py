@@ -208,8 +208,7 @@ class Optimizer:
         fit the columns, with the reason.
         """
         from dovetail.executor.dataframes.asof import AsofJoin, asof_statement, compared_columns, equal_columns
-        from dovetail.executor.session.name_case import name_case
-        from dovetail.executor.session.settings import all_settings
+        from dovetail.executor.session.settings import all_settings, name_case
 
         join = AsofJoin(
             *compared_columns(on, left_on, right_on),

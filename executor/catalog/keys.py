@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dovetail.executor.session.requests import query_frame, rows_of
-from dovetail.executor.session.settings import SessionSettings
+from dovetail.executor.session.settings import SessionSettings, name_case
 from dovetail.planner.catalog import UniqueKey
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr.tokens import tokenize
@@ -38,8 +38,7 @@ def identity(
         full = (found.catalog or _OWN, *(found.namespace or ()), found.name)
     settings = settings or SessionSettings(session)
     own = found.isTemporary or (full[0] == _OWN and settings.has_spark_catalog)
-    exact = settings.values.get("spark.sql.caseSensitive", "").lower() == "true"
-    return full if exact or not own else tuple(part.lower() for part in full)
+    return name_case(settings.values).folded(full) if own else full
 
 
 def catalog_keys(session: SparkSession, table: tuple[str, ...], settings: SessionSettings) -> tuple[UniqueKey, ...]:

@@ -28,10 +28,9 @@ from dovetail.executor.connect.plan_reader import ConnectPlanReader
 from dovetail.executor.frame_sql.query_blocks import QueryBlocks
 from dovetail.executor.frame_sql.shape import PlanShape, cached_rows
 from dovetail.executor.frame_sql.written_frame import WrittenFrame
-from dovetail.executor.session.name_case import name_case
 from dovetail.executor.session.named_frames import NamedFrames, run_over_frames
 from dovetail.executor.session.schemas import fields_of
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import all_settings, name_case
 from dovetail.planner.errors import Refused
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from dovetail.executor.dataframes.jvm_plan import PlanNode, columns_only, read_e
 from dovetail.executor.dataframes.window_expressions import read_order
 from dovetail.executor.frame_sql.query_blocks import Block, Item, QueryBlocks, Trees, scalar
 from dovetail.executor.frame_sql.shape import PlanShape, below_aliases, cached_rows
-from dovetail.executor.session.name_case import name_case
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import all_settings, name_case
 from dovetail.planner.errors import Refused
 from dovetail.planner.logical import JoinKind
 

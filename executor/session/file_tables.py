@@ -5,8 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from dovetail.executor.session.name_case import name_case
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import all_settings, name_case
 from dovetail.executor.session.tables import Table, wrong_columns
 from dovetail.planner.expr import quote
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from dovetail.executor.session.batch import classic
 from dovetail.executor.session.sail import note_application
+from dovetail.planner.catalog.settings import NameCase
 
 _MARK = "\u0001"  # between the entries of a map
 # The defaults of these hang on the version of Spark, on the environment of its JVM, and on its machine.
@@ -53,6 +55,11 @@ def _find_defaults(session: SparkSession, names: list[str]) -> dict[str, str]:
 def all_settings(session: SparkSession) -> dict[str, str]:
     """Return the settings of a session, classic or Connect, by name."""
     return dict(session.conf.getAll) if getattr(session, "_jsparkSession", None) is None else classic_settings(session)
+
+
+def name_case(settings: Mapping[str, str]) -> NameCase:
+    """Return how a session with these settings compares names."""
+    return NameCase(settings.get("spark.sql.caseSensitive", "").lower() == "true")
 
 
 def classic_settings(session: SparkSession) -> dict[str, str]:

@@ -9,8 +9,7 @@ from pyspark.sql.types import StructType
 
 from dovetail.executor.catalog.views import check_view_name
 from dovetail.executor.session.batch import classic
-from dovetail.executor.session.name_case import name_case
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import all_settings, name_case
 from dovetail.executor.session.tables import find_table, qualified_name
 from dovetail.executor.state.file_sink import FileOutput
 from dovetail.executor.state.files import open_folder

@@ -8,8 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from dovetail.executor.session.batch import classic
 from dovetail.executor.session.file_tables import as_columns_of
 from dovetail.executor.session.first_message import QueryWithFirstMessage
-from dovetail.executor.session.name_case import name_case
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import all_settings, name_case
 from dovetail.executor.session.tables import FILE_FORMATS, find_table
 from dovetail.executor.state.micro_batch import only_start, with_short_errors
 from dovetail.planner.state.sink import Destination, Sink, check_partitions, trigger_of

@@ -9,8 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
 from dovetail.executor.session.batch import run
-from dovetail.executor.session.name_case import name_case
-from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.settings import all_settings, name_case
 from dovetail.executor.session.tables import Table, find_table, qualified_name, refresh_table, wrong_columns
 from dovetail.executor.session.temporary_views import temporary_view
 from dovetail.executor.state.file_sink import FileOutput
