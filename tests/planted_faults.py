@@ -25,7 +25,7 @@ class Fault:
 BINS = "planner/band/distance_sql.py"
 INTERVALS = "planner/band/interval_sql.py"
 RANGES = "planner/physical/time_ranges.py"
-NEAREST = "planner/physical/nearest_union.py"
+NEAREST = "planner/physical/nearest_candidates.py"
 FIRST_ROW = "rules/nearest/first_row.py"
 EXTREMES = "rules/nearest/extremes.py"
 JOIN = "planner/physical/key_join.py"

@@ -9,15 +9,6 @@
 The right row travels as a struct, so that a row of NULLs is not taken for no row.  Where a time is equal on both sides,
 right rows stand first, or last if an equal time does not count.  For the first row after a time the order is turned.
 (tempo, "Time series joins", has the same union.)
-
-``lag(…, n) IGNORE NULLS`` is the n-th of the last right rows, and ``lead`` of the next ones; Spark computes either in
-one pass, where a frame that ends at UNBOUNDED FOLLOWING would be quadratic.
-
-The k least distant rows are among the last k rows and the next k.  Both are sorted by distance, so either the i-th last
-row is one of them or the (k - i + 1)-th next row is, whichever is less distant.  Where further sort keys decide between
-equal distances, the row that they take comes last among the rows of one time before a left row, and first among those
-after it, so each has a sort of its own; a left row without a time gets the first rows by these keys alone.  The ties
-of a row and the next are compared where one row is chosen here.
 """
 
 from __future__ import annotations
@@ -27,7 +18,8 @@ from dataclasses import replace
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
-from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, TieBreak
+from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest
+from dovetail.planner.physical.nearest_candidates import Candidates
 from dovetail.planner.physical.presort import presort
 from dovetail.planner.types.schema import Column, SqlType
 
@@ -75,7 +67,8 @@ class NearestUnion:
             for c in relation.columns
         ]
         self.keys = [f"{name}_k{n}" for n in range(len(nearest.keys))]
-        self.ties = [f"{name}_t{n}" for n in range(len(nearest.ties))]
+        self.candidates = Candidates(nearest, name, row_type)
+        self.ties = self.candidates.ties
         self.shown = [f"{name}_l{n}" for n in range(len(self.columns))]
         self.tolerances = [
             replace(one, other=one.other and f"{name}_o{n}", bound=f"{name}_b{n}")
@@ -169,11 +162,11 @@ class NearestUnion:
 
         Or with the least distant one of this row, the next, and those that come before all others.
         """
-        (last, *ahead) = self.candidates()
+        (last, *ahead) = self.candidates.windows(self.partition)
         if ahead:
             columns = [f"{self.name}_c{n}" for n in range(len(ahead) + 1)]
             each = [f"{one} AS {column}" for one, column in zip((last, *ahead), columns, strict=True)]
-            near = self.nearest_one(columns)
+            near = self.candidates.nearest_one(columns)
             return [
                 f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{near} AS {self.name}_near'])}",
                 f"FROM (SELECT {', '.join([f'{self.name}_side', f'{self.name}_at', *self.carried, *each])}",
@@ -188,11 +181,11 @@ class NearestUnion:
 
     def each_candidate(self, union: str) -> list[str]:
         """The rows of the left side, each as often as it has a nearest row."""
-        name, candidates = self.name, self.candidates()
+        name, candidates = self.name, self.candidates.windows(self.partition)
         columns = [f"{name}_c{n}" for n in range(len(candidates))]
         windows = [f"{candidate} AS {column}" for candidate, column in zip(candidates, columns, strict=True)]
         at = [f"{name}_at"] if self.nearest.direction == "both" else []
-        exploded = f"posexplode(array({', '.join(self.prune_candidates(columns))})) AS ({name}_n, {name}_near)"
+        exploded = f"posexplode(array({', '.join(self.candidates.prune(columns))})) AS ({name}_n, {name}_near)"
         any_ = [f"{self.matches(columns)} AS {name}_any"] if self.kind == "left" else []
         return [
             f"FROM (SELECT {', '.join([*self.carried, *any_, exploded])}",
@@ -201,118 +194,6 @@ class NearestUnion:
             f"WHERE {name}_side = {self.ranks[0]})",
             f"WHERE {self.kept()}) AS {name}",
         ]
-
-    def candidates(self) -> list[str]:
-        """The last right rows so far; where both directions count, the next ones, and the first ones of all.
-
-        Behind these the first ones by the ties alone, for a left row that is equally near to all.
-        """
-        parts = f"PARTITION BY {', '.join(self.partition)} " if self.partition else ""
-        way = "DESC" if self.nearest.direction == "forward" else "ASC"
-        order = [f"{parts}ORDER BY {self.name}_at {way} NULLS FIRST", f"{self.name}_side"]
-        near, each = f"{self.name}_near", range(1, self.nearest.count + 1)
-        found = [f"lag({near}, {n}) IGNORE NULLS OVER ({', '.join([*order, *self.sorted_ties()])})" for n in each]
-        if self.nearest.direction != "both":
-            return found
-        first = self.sorted_ties(first=True)
-        window = ", ".join([*order, *first])
-        found += [f"lead({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
-        if self.nearest.nulls_first:
-            found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
-        if first:
-            window = f"{parts}ORDER BY {', '.join(first)} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-            found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
-        return found
-
-    def sorted_ties(self, *, first: bool = False) -> list[str]:
-        """How right rows of one time are sorted, the one that is needed last, or ``first``."""
-        ways = [(tie.descending != first, tie.nulls_first != first) for tie in self.nearest.ties]
-        return [
-            f"{name} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
-            for name, (descending, nulls_first) in zip(self.ties, ways, strict=True)
-        ]
-
-    def nearest_one(self, columns: list[str]) -> str:
-        """The least distant one of the candidates, the first by the ties of those that are equally near."""
-        at = f"{self.name}_at"
-        (last,), (ahead,), first, tied = self.by_kind(columns)
-        (nearer,) = self.nearer([last, ahead])
-        cases = [f"WHEN {at} IS NULL THEN {c}" for c in tied]
-        cases += [f"WHEN {at} IS NOT NULL AND {c} IS NOT NULL AND {c}.at IS NULL THEN {c}" for c in first]
-        if tied:
-            equal = f"{self.difference(at, f'{ahead}.at')} = {self.difference(f'{last}.at', at)}"
-            precedes = _precedes(ahead, last, self.nearest.ties)
-            cases.append(f"WHEN {equal} THEN CASE WHEN {precedes} THEN {ahead} ELSE {last} END")
-        if not any(c.text == f"{operand(self.nearest.times[1])} IS NOT NULL" for c in self.nearest.filters[1]):
-            cases.append(f"WHEN {last}.at IS NULL THEN coalesce({ahead}, {last})")
-        return f"CASE {' '.join(cases)} ELSE {nearer} END" if cases else nearer
-
-    def nearer(self, columns: list[str]) -> list[str]:
-        """As many of the candidates as are wanted, the least distant ones.
-
-        An infinite left value is sorted as the least or the greatest finite one.  There the same
-        infinity, whose distance is NaN, is the farthest: of two equal distances the one toward zero counts.
-        """
-        at, count = f"{self.name}_at", self.nearest.count
-        approximate = self.nearest.time_type is not None and self.nearest.time_type.approximate
-        found = []
-        for last, ahead in zip(columns[:count], reversed(columns[count:]), strict=True):
-            behind, before = self.difference(f"{last}.at", at), self.difference(at, f"{ahead}.at")
-            tie = f" OR {at} < 0 AND {before} <= {behind}" if approximate else ""
-            found.append(f"CASE WHEN {last} IS NULL OR {before} < {behind}{tie} THEN {ahead} ELSE {last} END")
-        return found
-
-    def by_kind(self, columns: list[str]) -> tuple[list[str], list[str], list[str], list[str]]:
-        """The candidates: the last ones, the next ones, the first ones of all, and the first ones by the ties alone."""
-        count, ties = self.nearest.count, self.nearest.count if self.nearest.ties else 0
-        rest = columns[2 * count :]
-        return columns[:count], columns[count : 2 * count], rest[: len(rest) - ties], rest[len(rest) - ties :]
-
-    def prune_candidates(self, columns: list[str]) -> list[str]:
-        """The candidates; of those on either side none that is farther away than as many others as are wanted.
-
-        Right rows without a time are among the first ones of all alone, and to a left row without one all are equally
-        near.
-        """
-        if self.nearest.complete:
-            return self.nearer(columns)
-        at = f"{self.name}_at"
-        last, ahead, first, tied = self.by_kind(columns)
-        if ahead and self.nearest.difference:
-            behind = [self.difference(f"{c}.at", at) for c in last]
-            before = [self.difference(at, f"{c}.at") for c in ahead]
-            last, ahead = (
-                [
-                    f"CASE WHEN {other} < {own} THEN NULL ELSE {c} END"
-                    for c, own, other in zip(side, distances, reversed(others), strict=True)
-                ]
-                for side, distances, others in ((last, behind, before), (ahead, before, behind))
-            )
-        if first:
-            last = [
-                f"CASE WHEN {c}.at IS NOT NULL OR {at} IS NULL THEN {own} END"
-                for c, own in zip(columns, last, strict=False)
-            ]
-        if tied:
-            last, ahead = ([f"CASE WHEN {at} IS NOT NULL THEN {c} END" for c in side] for side in (last, ahead))
-        first = [f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first]
-        return [*last, *ahead, *first, *(f"CASE WHEN {at} IS NULL THEN {c} END" for c in tied)]
-
-    def difference(self, earlier: str, later: str) -> str:
-        """How far a position is from an earlier one; NULL where that overflows, so that nothing raises.
-
-        NEAREST BY subtracts the times of every pair, so one of TIMESTAMP_NTZ raises here where it raises in Spark.
-        """
-        if not self.nearest.difference:
-            return f"({later} - {earlier})"
-        if self.nearest.difference == "date":
-            return f"datediff({later}, {earlier})"
-        if self.nearest.difference == "timestamp":
-            earlier, later = f"unix_micros({earlier})", f"unix_micros({later})"
-        of = self.nearest.time_type
-        if self.row_type and of and of.fractional:
-            return f"({later} - {earlier})"  # its try_subtract takes whole numbers alone; others do not overflow
-        return f"try_subtract({later}, {earlier})"
 
     def matches(self, columns: list[str]) -> str:
         """Whether a left row of an outer join has a match among its candidates, of which the nearest is the first."""
@@ -397,17 +278,6 @@ class NearestUnion:
         """A column of the match: in an inner join one that is never NULL stays such a column."""
         filler = column.type.filler if column.type and self.kind == "inner" and not column.may_be_null else None
         return f"coalesce({value}, {filler})" if filler else value
-
-
-def _precedes(one: str, other: str, ties: tuple[TieBreak, ...]) -> str:
-    """The condition that a right row comes before another by its ties, of which the last row is the nearest."""
-    text = ""
-    for n, tie in reversed(list(enumerate(ties))):
-        a, b = f"{one}.t{n}", f"{other}.t{n}"
-        null, known = (b, a) if tie.nulls_first else (a, b)
-        before = f"{a} {'<' if tie.descending else '>'} {b} OR ({null} IS NULL AND {known} IS NOT NULL)"
-        text = f"{before} OR ({a} <=> {b} AND ({text}))" if text else before
-    return text
 
 
 def _known(*expressions: str) -> list[Scalar]:
