@@ -61,8 +61,9 @@ from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any, Literal
 
-from dovetail.planner.logical import Aggregate, Derived, Join, Opaque, Project, Scan
+from dovetail.planner.logical import Aggregate, Join, Opaque, Project, Scan
 from dovetail.planner.logical.base import expressions
+from dovetail.planner.logical.relations import inner_queries
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 
@@ -153,7 +154,7 @@ def features(plan: Node) -> set[Feature]:
 
 
 def _features(node: Node) -> Iterator[Word]:
-    if node.subplans or (isinstance(node, Derived) and node.lateral):
+    if inner_queries(node):
         yield "subquery"
     if any(_OVER.search(scalar.text) for scalar in expressions(node)):
         yield "window"

@@ -18,10 +18,11 @@ from dovetail.planner.deadline import check_deadline
 from dovetail.planner.errors import Place, QueryError, Refused, RuleError
 from dovetail.planner.explain.printer import show_steps, show_tree
 from dovetail.planner.explain.records import Choice, CostNote, Declined
-from dovetail.planner.logical import Cte, Derived, Logical, Scan, Sort, Statement
+from dovetail.planner.logical import Cte, Logical, Scan, Sort, Statement
 from dovetail.planner.logical.alternatives import Alternatives
 from dovetail.planner.logical.base import expressions
 from dovetail.planner.logical.joins import RecognizedJoin
+from dovetail.planner.logical.relations import inner_queries
 from dovetail.planner.physical.base import Physical, Spark
 from dovetail.planner.rendered import find_generated_names
 from dovetail.planner.tree import Node, unwrap
@@ -188,7 +189,7 @@ class Driver:
         ctx = self.context
         before = ctx.ancestors, ctx.enclosing
         ctx.ancestors = (*ctx.ancestors, node)
-        if (isinstance(node, Derived) and node.lateral) or any(below is p for p in node.subplans):
+        if any(below is query for query in inner_queries(node)):
             ctx.enclosing = (*ctx.enclosing, below)
         try:
             return go()

@@ -122,6 +122,11 @@ def nodes_of_from(node: Node) -> Iterator[Node]:
             yield from nodes_of_from(child)
 
 
+def inner_queries(node: Node) -> tuple[Node, ...]:
+    """The subqueries of a node that may be correlated: those of its expressions, and the one of LATERAL."""
+    return (*node.subplans, node.query) if isinstance(node, Derived) and node.lateral else node.subplans
+
+
 def references_left(relation: Node) -> bool:
     """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
     return any(isinstance(node, Derived | Opaque) and node.lateral for node in nodes_of_from(relation))

@@ -265,7 +265,7 @@ class _Comparison:
             self.joined(ours.right, joins[at].this, joins[at + 1 :])
         elif joins:
             if not isinstance(ours, Join) or (ours.keyword == "," and ours.comma == "last"):
-                raise Differs(f"a join with {_name(joins[-1].this)} has another position")
+                raise Differs(f"a join with {joins[-1].this.alias_or_name or 'a relation'} has another position")
             if self.settings.commas_last and ours.keyword != "," and _has_comma(ours.left):
                 raise Differs("a comma before a join binds last here")
             self.join(ours, joins[-1])
@@ -287,7 +287,7 @@ class _Comparison:
             kind = "cross"
         self.same("the kind of a join", ours.kind, kind)
         self.same("NATURAL", ours.natural, natural)
-        self.same("USING", [_unquoted(n) for n in ours.using], [_column(n) for n in using])
+        self.same("USING", [_unquoted(n) for n in ours.using], [n.name for n in using])
         self.conjuncts("ON", ours.condition, None if bare else on)
 
     def relation(self, ours: Node, theirs: exp.Expr) -> None:
@@ -400,11 +400,8 @@ def _use(query: exp.Expr) -> str:
     holder = query.parent
     if isinstance(holder, exp.Exists):
         return "exists"
-    return (
-        "in"
-        if isinstance(holder, exp.Subquery) and isinstance(holder.parent, exp.In) and holder.arg_key == "query"
-        else ""
-    )
+    is_in = isinstance(holder, exp.Subquery) and isinstance(holder.parent, exp.In) and holder.arg_key == "query"
+    return "in" if is_in else ""
 
 
 def _as_plain_join(node: Node) -> Node:
@@ -425,14 +422,6 @@ def _width(ours: Node) -> int:
 def _has_comma(ours: Node) -> bool:
     """Whether a comma is among the joins that make a relation."""
     return isinstance(ours, Join) and (ours.keyword == "," or _has_comma(ours.left))
-
-
-def _name(tree: exp.Expr) -> str:
-    return tree.alias_or_name or "a relation"
-
-
-def _column(tree: exp.Expr) -> str:
-    return str(tree.name)
 
 
 def _unquoted(name: str) -> str:

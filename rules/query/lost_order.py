@@ -11,7 +11,6 @@ A few rows come in the right order by chance.  docs/where-spark-is-wrong.md has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -22,7 +21,7 @@ from dovetail.planner.expr import Scalar, name_of_item, quote
 from dovetail.planner.expr.scalar import is_star
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Limit, Logical, Project, Sort, Wrapped
-from dovetail.planner.logical.relations import alias_clause
+from dovetail.planner.logical.relations import alias_clause, inner_queries
 from dovetail.planner.tree import Node
 
 _RELATION, _VALUE, _KEY = "__dt_ordered", "__dt_value", "__dt_key"
@@ -39,7 +38,7 @@ class LostOrder:
 
 def lost_orders(plan: Logical, names: Resolver) -> tuple[LostOrder, ...]:
     """Find these subqueries in a plan as it was read."""
-    found = (_read(query) for query in _subqueries(plan))
+    found = (_read(query) for node in plan.walk() for query in inner_queries(node))
     return tuple(one for one in found if one and is_correlated(one.limit, names))
 
 
@@ -57,13 +56,6 @@ def with_kept_orders(plan: Logical, found: tuple[LostOrder, ...]) -> Logical | N
         return _kept(below, limits[node]) if node in limits else below  # type: ignore[arg-type]
 
     return keep(plan)  # type: ignore[return-value]
-
-
-def _subqueries(plan: Node) -> Iterator[Node]:
-    for node in plan.walk():
-        yield from node.subplans
-        if isinstance(node, Derived) and node.lateral:
-            yield node.query
 
 
 def _read(query: Node) -> LostOrder | None:
