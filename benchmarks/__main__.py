@@ -7,8 +7,8 @@ import sys
 
 PROGRAMS = (
     "planning", "first_plans", "again", "tpch", "band_join", "keys", "self_join", "nearest", "lookup", "streams",
-    "event_logs", "estimates", "savings", "small_gains", "programs", "skew", "nearest_ranges", "scale", "sail",
-    "engines",
+    "event_logs", "estimates", "savings", "small_gains", "programs", "skew", "nearest_ranges", "executors", "scale",
+    "sail", "engines",
 )  # fmt: skip
 
 

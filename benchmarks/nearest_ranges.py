@@ -1,4 +1,4 @@
-"""As-of joins of one key, or without any: sorted in one task, or in ranges of time; and on one and two executors.
+"""As-of joins of one key, or without any: sorted in one task, or in ranges of time.
 
 Rows are trades and quotes at random times.  The longest task is that of the stage that reads most rows from shuffles.
 """
@@ -19,22 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROGRAM, VERSION = "nearest_ranges", 1  # count up when a table below changes
-PARTS = ("tasks", "executors")
-SIZES, QUICK_SIZES, EXECUTOR_ROWS, QUICK_EXECUTOR_ROWS = (4_000_000, 12_000_000), (200_000,), 3_000_000, 200_000
-LONGEST, FASTER, SCALED = 3, 1.2, 1.7  # targets
+SIZES, QUICK_SIZES = (4_000_000, 12_000_000), (200_000,)
+LONGEST, FASTER = 3, 1.2  # targets
 SETTINGS = {"spark.sql.shuffle.partitions": "32", "spark.driver.memory": "3g"}
 NEVER = 10**12  # rows of one task
 COLUMNS = "t.id, t.qty, q.price, q.ts AS at FROM trades t LEFT ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts)"
 CASES = {
     "no key": f"SELECT {COLUMNS}",
     "one key in 90 % of the rows": f"SELECT {COLUMNS} ON t.hot = q.hot",
-}
-ON_EXECUTORS = {  # and the rows of one task
-    "as-of join, 1,000 keys": (f"SELECT {COLUMNS} ON t.k = q.k", NEVER),
-    "as-of join, no key, in one task": (CASES["no key"], NEVER),
-    "as-of join, no key, in ranges": (CASES["no key"], 0),
-    "as-of join, one key in 90 % of the rows, in ranges": (CASES["one key in 90 % of the rows"], 0),
-    "band join": ("SELECT t.id, q.price FROM trades t JOIN some_quotes q ON t.ts BETWEEN q.ts AND q.until", NEVER),
 }
 
 
@@ -87,34 +79,9 @@ def tasks(report: harness.Report, quick: bool) -> None:
         report.write(spark)
 
 
-def executors(report: harness.Report, quick: bool) -> None:
-    """One executor of one core against two."""
-    rows, rounds = QUICK_EXECUTOR_ROWS if quick else EXECUTOR_ROWS, 1 if quick else 3
-    times: dict[str, list[float]] = {name: [] for name in ON_EXECUTORS}
-    for count in (1, 2):
-        with harness.session(PROGRAM, SETTINGS, f"local-cluster[{count},1,1024]") as spark:
-            tables(spark, rows)
-            for name, (text, most) in ON_EXECUTORS.items():
-                run = _runs(Optimizer(spark, Options(nearest_range_rows=most)), text)
-                run()
-                times[name].append(median(harness.seconds(run) for _ in range(rounds)))
-                harness.console.print(count, name, f"{times[name][-1]:.1f} s", highlight=False)
-            if count == 2:
-                lines = [
-                    (name, f"{one:.1f} s", f"{two:.1f} s", report.judged(f"{one / two:.2f}", one / two >= SCALED))
-                    for name, (one, two) in times.items()
-                ]
-                title = f"Executors of one core and 1 GiB, {rows:,} × {rows:,} rows"
-                report.table(title, ("join", "one executor", "two", "faster"), lines)
-                report.note(f"{harness.medians(rounds)} after one to warm up. The band join has a tenth of the quotes.")
-                report.write(spark)
-
-
 def main() -> None:
-    args = harness.arguments(PROGRAM, __doc__ or "", PARTS)
-    for part in args.parts or PARTS:
-        title = {"tasks": "As-of joins in ranges of time", "executors": "One executor and two"}[part]
-        globals()[part](harness.Report(PROGRAM, title, args.quick, part), args.quick)
+    args = harness.arguments(PROGRAM, __doc__ or "")
+    tasks(harness.Report(PROGRAM, "As-of joins in ranges of time", args.quick), args.quick)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from dovetail.executor.session.batch import classic, run
 from dovetail.executor.state.answers import JoinRequest, Rows
 from dovetail.executor.state.micro_batch import only_start, with_short_errors
 from dovetail.executor.state.query import StateQuery
-from dovetail.executor.state.segments import Delta, Segments, setting, sides_with_watermark, tagged_query
+from dovetail.executor.state.segments import Delta, Segments, settings, sides_with_watermark, tagged_query
 from dovetail.executor.state.store import Store
 from dovetail.planner.errors import plural
 from dovetail.planner.state.compaction import expired, to_rewrite
@@ -37,6 +37,8 @@ from dovetail.planner.state.spec import StreamJoin
 from dovetail.planner.state.time import side_time, watermark
 
 _LOG = logging.getLogger("dovetail.stream")
+_READ_TASKS, _TASKS_OF_CORE = "spark.sql.files.minPartitionNum", 4
+_SPREAD_ROWS, _LARGER_STATE = 200_000, 8
 _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
 
 
@@ -78,16 +80,17 @@ class Epochs:
         if self.first:
             self.store.check(before)
         self.store.clean(before, all_of_it=self.first)
-        with setting(session, "spark.sql.adaptive.enabled", "true"):
+        with settings(session, epoch_settings(session)):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
             steps.end("segments")
             times, now = self._times(before, delta)
             there = tuple(i.segments for i in before.inputs)
             new = tuple((arrived.segment,) if arrived.segment else () for arrived in delta.inputs)
             rows = Rows(epoch, there, new, before.watermark, now)
-            for request in self.requests:
-                read = rows if request.name in ("", *before.answered) else rows.all_new()
-                request.output.write(request.answer(session, self.segments, read), epoch, again=self.first)
+            with settings(session, join_settings(rows)):
+                for request in self.requests:
+                    read = rows if request.name in ("", *before.answered) else rows.all_new()
+                    request.output.write(request.answer(session, self.segments, read), epoch, again=self.first)
             steps.end("answer")
             answered = tuple(request.name for request in self.requests if request.name)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now, answered=answered), clock)
@@ -181,6 +184,25 @@ class Epochs:
             if old := to_rewrite(change.inputs[number].segments, after.watermark, versions=versions):
                 change.put(number, old, self.segments.merge(session, number, old, after.epoch, after.watermark))
         return replace(after, inputs=tuple(change.inputs), obsolete=tuple(change.obsolete))
+
+
+def epoch_settings(session: SparkSession) -> dict[str, str]:
+    """Return the settings of an epoch; each of its few files is a task, since one may have most matches."""
+    adaptive = {"spark.sql.adaptive.enabled": "true"}
+    if not classic(session):
+        return adaptive
+    return adaptive | {_READ_TASKS: str(_TASKS_OF_CORE * session.sparkContext.defaultParallelism)}
+
+
+def join_settings(rows: Rows) -> dict[str, str]:
+    """Return the settings of an epoch's joins: no broadcast of many rows, which the driver alone would hash.
+
+    Spark goes by the bytes of files, and 500,000 rows have few.  A state that is far larger than the new rows is not
+    shuffled for that.
+    """
+    new, before = ([sum(s.rows for s in segments) for segments in state] for state in (rows.new, rows.before))
+    spread = min(new) >= _SPREAD_ROWS and sum(before) <= _LARGER_STATE * sum(new)
+    return {"spark.sql.autoBroadcastJoinThreshold": "-1"} if spread else {}
 
 
 def start_epochs(

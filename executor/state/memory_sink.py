@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from dovetail.executor.state.output import Output
-from dovetail.executor.state.segments import setting
+from dovetail.executor.state.segments import settings
 
 
 class MemoryOutput(Output):
@@ -27,7 +27,7 @@ class MemoryOutput(Output):
             self._parts.pop()
         self._merge()
         # The encoder of a DataFrame is chosen when it is made; Java's old classes have another calendar before 1582.
-        with setting(answer.sparkSession, "spark.sql.datetime.java8API.enabled", "true"):
+        with settings(answer.sparkSession, {"spark.sql.datetime.java8API.enabled": "true"}):
             rows: Any = answer.select("*")._jdf.collectAsList()
         self._parts.append((epoch, rows))
         parts = [self._frame(stored, answer.schema) for _, stored in self._parts if not stored.isEmpty()]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -30,9 +30,9 @@ INPUT = "input"
 FILE_ROWS = 1_000_000
 NEW_ROWS = 50_000  # in a file of new rows: all cores read those of an epoch, which often come from one file
 _EXACT = {
-    "outputTimestampType": "TIMESTAMP_MICROS",
-    "datetimeRebaseModeInWrite": "CORRECTED",
-    "int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
 _KEEP, _TIME, _EXPIRES, _LATE = "__dt_keep", "__dt_time", "__dt_expires", "__dt_late"
 
@@ -282,24 +282,25 @@ def _span(found: dict[str, Any], name: str) -> Span:
     return None if least is None else (least, found[f"most{name}"])
 
 
-@contextmanager
-def exact_times(session: SparkSession) -> Iterator[None]:
+def exact_times(session: SparkSession) -> AbstractContextManager[None]:
     """Write times to Parquet unchanged, in microseconds, for which Parquet stores statistics.
 
     The user's settings apply to other files; only Dovetail reads these.
     """
-    with ExitStack() as settings:
-        for name, value in _EXACT.items():
-            settings.enter_context(setting(session, f"spark.sql.parquet.{name}", value))
-        yield
+    return settings(session, _EXACT)
 
 
 @contextmanager
-def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Change a setting of a session temporarily."""
-    before = session.conf.get(name)
-    session.conf.set(name, value)
+def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session temporarily."""
+    before = {name: session.conf.get(name, None) for name in values}
     try:
+        for name, value in values.items():
+            session.conf.set(name, value)
         yield
     finally:
-        session.conf.set(name, before or "")
+        for name, old in before.items():
+            if old is not None:
+                session.conf.set(name, old)
+            else:
+                session.conf.unset(name)
