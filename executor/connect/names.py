@@ -102,12 +102,9 @@ class Attributes:
 def name_parts(name: str) -> tuple[str, ...]:
     """Split a name at its dots outside of backquotes.  Raises ``Refused`` for one that Spark does not read."""
     parts, place = [], 0
-    while place < len(name):
-        part = _PART.match(name, place)
-        if part is None:
-            raise Refused(f"the name {name} is not read")
+    while part := _PART.match(name, place):
         parts.append(part[2] if part[1] is None else part[1].replace("``", "`"))
         place = part.end()
-    if not parts or name.endswith("."):
+    if not parts or place < len(name) or name.endswith("."):
         raise Refused(f"the name {name!r} is not read")
     return tuple(parts)

@@ -174,8 +174,6 @@ def column_names(session: SparkSession, relations: Sequence[Any]) -> list[list[s
             found.append([])
         else:
             found[-1].append(name)
-    if len(found) != len(relations) + 1:
-        raise Refused("the names of the columns of its relations are not certain")
     return found[:-1]
 
 

@@ -181,7 +181,8 @@ class ConnectPlanReader:
             reader = ProtoExpressionReader(both, trees)
             condition = _conjuncts(operator.join_condition, reader) if operator.HasField("join_condition") else []
             return self.blocks.join(left, right, kind, condition), sides
-        pairs = [(only_column(left_columns, name), only_column(right_columns, name)) for name in operator.using_columns]
+        names = [(name,) for name in operator.using_columns]
+        pairs = [(left_columns.find_parts(name)[0], right_columns.find_parts(name)[0]) for name in names]
         equal = [exp.EQ(this=trees[a.id].copy(), expression=trees[b.id].copy()) for a, b in pairs]
         used = {a.id for pair in pairs for a in pair}
         others = (SelectItem(trees[a.id], a.name, a) for a in sides.all if a.id not in used)
@@ -275,14 +276,6 @@ def _with_columns(
             items[place] = new
         items += [] if places else [new]
     return items
-
-
-def only_column(columns: Attributes, name: str) -> Attribute:
-    """Return the column of a side that a join by names uses.  Raises ``Refused`` if there are none or several."""
-    found = columns.named(name)
-    if len(found) != 1:
-        raise Refused(f"the join by the column {name} has {len(found)} columns of this name on one side")
-    return found[0]
 
 
 def using_item(kind: JoinKind, trees: Trees, left: Attribute, right: Attribute) -> SelectItem:

@@ -76,6 +76,5 @@ def read_variable(message: Any) -> exp.Expression:
 
 def _name(message: Any) -> exp.Expression:
     check_fields(message, "a variable", "name_parts")
-    if len(message.name_parts) != 1:
-        raise Refused("a variable of several names is not written as SQL")
-    return exp.to_identifier(str(message.name_parts[0]), quoted=True)
+    (name,) = message.name_parts
+    return exp.to_identifier(str(name), quoted=True)

@@ -117,16 +117,16 @@ class _Statement:
 
     def items(self, directions: Sequence[str]) -> Iterator[str]:
         """The columns of the left side, and those of the right side that are not equal to one of them anyway."""
-        join, case, taken = self.join, self.right.case, set(self.left.types)
+        join, case, taken = self.join, self.right.case, list(self.left.names)
         yield from (f"l.{quote(name)}" for name in self.left.names)
         merged = [other for one, other in (*join.by, (join.left_on, join.right_on)) if case.is_same(one, other)]
-        for name, key in zip(self.right.names, self.right.types, strict=True):
+        for name in self.right.names:
             if case.is_among(name, merged):
                 continue
-            alias = name + join.suffix if key in taken else name
-            if (key := case.fold(alias)) in taken:
+            alias = name + join.suffix if case.is_among(name, taken) else name
+            if case.is_among(alias, taken):
                 raise QueryError(f"two columns would be called {alias}; pass another suffix")
-            taken.add(key)
+            taken.append(alias)
             yield f"{self.value(name, directions)} AS {quote(alias)}"
 
     def value(self, name: str, directions: Sequence[str]) -> str:

@@ -72,6 +72,11 @@ class Source:
         """Its last name, folded; empty where it has none."""
         return self.folded_names[-1] if self.names else ""
 
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return ".".join(self.names) or "a relation"
+
     @cached_property
     def columns_by_name(self) -> dict[str, tuple[Column, ...]]:
         """The columns by their folded names."""
@@ -84,19 +89,19 @@ class Source:
     def known_columns(self, number: int | None = None) -> tuple[Column, ...]:
         """Its columns.  Raises ``UnknownName`` where they are not known, or not so many as ``number``."""
         if self.columns is None or number not in (None, len(self.columns)):
-            raise UnknownName(f"the columns of {'.'.join(self.names) or 'a relation'} are not known")
+            raise UnknownName(f"the columns of {self.shown} are not known")
         return self.columns
 
     def check_distinct_columns(self, *, named: bool = False) -> None:
         """Raise ``Refused`` where two of its columns have one name; with ``named``, also where one has none."""
         if len(self.columns_by_name) < len(self.known_columns()) or (named and "" in self.columns_by_name):
-            raise Refused(f"two columns of {'.'.join(self.names)} have one name, or one has none; name each with AS")
+            raise Refused(f"two columns of {self.shown} have one name, or one has none; name each with AS")
 
     @property
     def only_name(self) -> str:
         """Its name.  Raises ``Refused`` where that has several words, or none."""
         if len(self.names) != 1:
-            raise Refused(f"{'.'.join(self.names) or 'a relation'} has no name of one word; give it an alias")
+            raise Refused(f"{self.shown} has no name of one word; give it an alias")
         return self.names[0]
 
     def is_named(self, qualifier: tuple[str, ...]) -> bool:
@@ -320,7 +325,7 @@ class Resolver(NameCase):
             if is_reference(node):
                 return self.resolve(column_ref(node), sources)[1].type  # type: ignore[arg-type]
             if isinstance(node, exp.Cast):
-                raise UnknownName(
+                raise Refused(
                     f"whether {sql(node)} has a time zone is not known: spark.sql.timestampType is TIMESTAMP_NTZ"
                 )
             return None

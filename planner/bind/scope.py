@@ -91,7 +91,7 @@ class Scope:
             return None
 
     def type_of(self, tree: exp.Expr) -> SqlType | None:
-        """The type of an expression, as far as it is known without Spark.  Raises ``UnknownName``."""
+        """The type of an expression, as far as it is known without Spark.  Raises ``Refused``."""
         return self.names.type_of(tree, self.sources)
 
     def source(self, column: BoundColumn) -> Source:

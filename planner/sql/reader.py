@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -113,12 +113,15 @@ class Reader:
 
     def cte_key(self, name: str) -> str:
         """The key of the WITH definition that a one-part name stands for here, or nothing."""
-        for scope in reversed(self.scopes):
-            if found := scope.get(self.settings.fold(name)):
-                return found
-        return ""
+        return find_definition(name, self.scopes, self.settings)
 
     def fail(self, reason: str, index: int) -> Unsupported:
         """The exception for something at token ``index`` that is not supported."""
         t = self.tokens
         return Unsupported(reason, t.place(t[min(index, len(t) - 1)].start))
+
+
+def find_definition(name: str, scopes: Sequence[Mapping[str, str]], settings: Settings) -> str:
+    """The key of the WITH definition that a name stands for, or nothing; ``scopes`` has the innermost one last."""
+    folded = settings.fold(name)
+    return next((scope[folded] for scope in reversed(scopes) if folded in scope), "")

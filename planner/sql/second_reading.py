@@ -61,6 +61,7 @@ from dovetail.planner.logical import (
 )
 from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin
 from dovetail.planner.sql.from_sql import from_sql, read_again
+from dovetail.planner.sql.reader import find_definition
 from dovetail.planner.sql.to_sql import to_sql
 from dovetail.planner.sql.whole_statement import (
     first_name,
@@ -327,10 +328,7 @@ class _Comparison:
 
     def meant(self, table: exp.Table) -> str:
         """The key of the definition in WITH that a table's name stands for, or nothing."""
-        if len(table.parts) > 1:
-            return ""
-        name = self.settings.fold(table.name)
-        return next((scope[name] for scope in reversed(self.scopes) if name in scope), "")
+        return "" if len(table.parts) > 1 else find_definition(table.name, self.scopes, self.settings)
 
     def name(self, ours: str, theirs: str) -> None:
         self.same("the name of a relation", *self.settings.folded((ours, theirs)))

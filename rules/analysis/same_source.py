@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dovetail.planner.bind.names import Source
 from dovetail.planner.bind.scope import BoundColumn, BoundExpr, Scope
 from dovetail.planner.catalog.settings import NameCase
 from dovetail.planner.errors import Refused
@@ -78,9 +79,9 @@ def reading(relation: Logical, ctx: Context) -> RelationLineage:
         case Nested() if relation.alias is None:
             return reading(relation.child, ctx)
         case Scan():
-            return _rename_output(_scan(relation, ctx), relation.renames, ctx)
+            return _rename_output(_scan(relation, ctx), relation, relation.renames, ctx)
         case Derived() if not relation.lateral:
-            return _rename_output(_query(relation.query, relation, ctx), relation.renames, ctx)
+            return _rename_output(_query(relation.query, relation, ctx), relation, relation.renames, ctx)
     raise Refused(f"{relation.label} is neither a table nor a subquery")
 
 
@@ -145,8 +146,9 @@ def _scan(scan: Scan, ctx: Context) -> RelationLineage:
         definition = ctx.definitions.get(scan.cte)
         if definition is None:
             raise Refused(f"{scan.text} is defined elsewhere")
-        found = _query(definition.query, Scan(scan.name, scan.text, None, cte=scan.cte), ctx, f"WITH {scan.cte}")
-        return _rename_output(found, definition.renames, ctx)
+        whole = Scan(scan.name, scan.text, None, cte=scan.cte)
+        found = _query(definition.query, whole, ctx, f"WITH {scan.cte}")
+        return _rename_output(found, whole, definition.renames, ctx)
     extra = _extra(scan)
     if _OTHER_ROWS & set(extra):
         raise Refused(f"a sample of {scan.text} has other rows each time")
@@ -177,16 +179,14 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Relat
     try:
         return _trace_query(query, ctx)
     except Refused:
-        columns = ctx.names.columns(query)
-        if columns is None or not all(c.name for c in columns):
-            raise Refused("the columns of a subquery are not known") from None
+        source = Source((), ctx.names.columns(query), case=ctx.names)
+        source.check_distinct_columns(named=True)
         normalized = _normalize_names(query, ctx)
         text = to_sql(normalized)
         name = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
         tables = (_table(n, ctx) for n in normalized.walk() if isinstance(n, Scan) and not n.cte)
-        return RelationLineage(
-            ("query", " ".join((name, *tables))), whole, tuple(_base_column(c.name, ctx) for c in columns)
-        )
+        columns = tuple(_base_column(c.name, ctx) for c in source.known_columns())
+        return RelationLineage(("query", " ".join((name, *tables))), whole, columns)
 
 
 def _normalize_names(query: Logical, ctx: Context) -> Logical:
@@ -234,20 +234,25 @@ def _items(item: Scalar, inner: RelationLineage, scope: Scope) -> tuple[ColumnLi
     if found := tree.find(*NOT_OF_A_ROW):
         raise Refused(f"{sql(found)} is not computed row by row")
     name = output_name(item)
-    return (ColumnLineage(name, over_base(scope.bind(tree.unalias()), (inner,)), scope.names.fold(name)),)
+    return (_output(name, over_base(scope.bind(tree.unalias()), (inner,)), scope.names),)
 
 
-def _rename_output(found: RelationLineage, renames: tuple[str, ...], ctx: Context) -> RelationLineage:
+def _rename_output(
+    found: RelationLineage, relation: Logical, renames: tuple[str, ...], ctx: Context
+) -> RelationLineage:
     if not renames:
         return found
-    if len(renames) != len(found.columns):
-        raise Refused("its column aliases differ in number from its columns")
-    renamed = zip(renames, found.columns, ctx.names.folded(renames), strict=True)
-    return replace(found, columns=tuple(ColumnLineage(name, c.value, key) for name, c, key in renamed))
+    columns = ctx.names.sources(relation)[0].known_columns(len(found.columns))
+    renamed = zip(columns, found.columns, strict=True)
+    return replace(found, columns=tuple(_output(c.name, own.value, ctx.names) for c, own in renamed))
 
 
 def _base_column(name: str, ctx: Context) -> ColumnLineage:
-    return ColumnLineage(name, base_value(name, ctx.names), ctx.names.fold(name))
+    return _output(name, base_value(name, ctx.names), ctx.names)
+
+
+def _output(name: str, value: str, names: NameCase) -> ColumnLineage:
+    return ColumnLineage(name, value, names.fold(name))
 
 
 def base_value(column: str, names: NameCase) -> str:

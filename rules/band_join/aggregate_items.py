@@ -105,17 +105,13 @@ class ItemReader:
         keys = grouping_expressions(self.block, self.scope)
         if self.block.aggregate and not keys:
             raise Refused("GROUP BY ALL groups by nothing")
-        for key in keys:
-            if not isinstance(key.tree, exp.Column):
-                advice = "compute it in a subquery in FROM, and group by that column"
-                raise Refused(f"it groups by the expression {key.shown}; {advice}", key.place)
-        return [self.column(key.tree) for key in keys]
+        return [self.column(key.tree, key.place) for key in keys]
 
-    def column(self, tree: exp.Expr) -> _Used:
+    def column(self, tree: exp.Expr, place: Place | None = None) -> _Used:
         """The column that an expression is.  Raises ``Refused`` too."""
         tree = without_parentheses(tree)
         if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
-            raise Refused(f"{sql(tree)} is an expression; compute it in a subquery in FROM, and name that column")
+            raise Refused(f"{sql(tree)} is an expression; compute it as a column of a subquery in FROM", place)
         found = self.scope.column(tree)
         ref, column = found.ref, found.column
         type_ = known_type(column.type, ref.text)

@@ -14,7 +14,7 @@ from dovetail.planner.expr import Scalar, is_star, output_name
 from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
 from dovetail.planner.expr.subqueries import replace_scalar_subqueries
 from dovetail.planner.expr.substitution import without_alias
-from dovetail.planner.logical import Limit, Logical, Project, Sort
+from dovetail.planner.logical import LateralView, Limit, Logical, Project, Sort
 from dovetail.planner.logical.band_window import BandWindow, WindowedSource
 from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.planner.tree import Node
@@ -89,7 +89,11 @@ class _Found:
     ctx: Context
 
     def __post_init__(self) -> None:
-        self.relations = leaves(self.joins.block.tree, named=True)
+        self.relations: dict[int, Logical] = {}  # by the number of the first source
+        number = 0
+        for relation in leaves(self.joins.block.tree, named=True):
+            self.relations[number] = relation
+            number += 1 if isinstance(relation, LateralView) else len(self.ctx.names.sources(relation))
         self.totals: dict[int, list[FrameAggregates]] = {}
         self.sources: dict[int, WindowedSource] = {}
         self.descriptions: list[str] = []
@@ -123,12 +127,10 @@ class _Found:
         found = calls(block.project.items[0])
         if not found:
             return None
-        for at, relation in enumerate(self.relations):
+        for at, relation in self.relations.items():
             readings = same_source(relation, block.tree, self.ctx)
             if readings is None:
                 continue
-            if len(self.relations) != len(self.joins.scope.sources):
-                raise Refused("a relation in FROM has several names")
             pair = Pair(self.ctx, relation, (1, at), (0, 0), readings, scope)
             if not any(pair.side(c.tree) == "both" for c in block.condition if not c.plans):
                 continue

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dovetail.planner.bind.scope import Scope
-from dovetail.planner.errors import Unsupported
-from dovetail.planner.expr import Scalar, column_ref, quote, sql
+from dovetail.planner.expr import Scalar, quote, sql
+from dovetail.planner.expr.substitution import replace_columns
 from dovetail.planner.hints.blocks import DELTA_ORDER, without
 from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Opaque
 from dovetail.planner.sql.to_sql import to_sql
@@ -185,18 +185,17 @@ class _Path:
     def _as_it_is(self, conjunct: Scalar, number: int) -> Scalar:
         """Rewrite a condition on a side with signs over its columns before they became NULL."""
 
-        def plain(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column):
-                return node
+        def plain(node: exp.Expression) -> exp.Expression:
             found = self.sides.scope.column(node)
             if self.sides.scope.item(found) != number:
                 return node
-            name, columns = found.column.name, self.sides.columns[number]
-            if column_ref(node).parts[-1].lower() != name.lower() or name not in columns:
-                raise Unsupported(f"ON names a field of a struct, {sql(node)}; name it in a subquery")
-            return exp.column(_hidden(columns.index(name)), table=self.names[number], quoted=True)
+            hidden = _hidden(self.sides.columns[number].index(found.column.name))
+            column: exp.Expression = exp.column(hidden, table=self.names[number], quoted=True)
+            for field in found.column.field:
+                column = exp.Dot(this=column, expression=exp.to_identifier(field, quoted=True))
+            return column
 
-        return Scalar(sql(conjunct.tree.copy().transform(plain)))
+        return Scalar(sql(replace_columns(conjunct.tree, plain)))
 
 
 def _hidden(n: int) -> str:

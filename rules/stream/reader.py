@@ -19,6 +19,7 @@ from dovetail.planner.state.changes import COUNT, count_of
 from dovetail.planner.state.shared import any_of
 from dovetail.planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin, described_settings
 from dovetail.rules.analysis.delta_join import Sizes
+from dovetail.rules.analysis.same_source import ColumnLineage
 from dovetail.rules.context import Context
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.decorrelation import check_deterministic
@@ -122,7 +123,7 @@ class Reader:
             if not found:
                 raise Refused(key_refusal(relation.name, change, known))
             keys.append((number, tuple(dict.fromkeys(c.column.name for c in columns if c.name in found[0]))))
-        shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
+        shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c)) for r in self.relations)
         counted = frozenset(r.number for r in self.relations if r.stream.change)
         if raising := check_without_match(self.shape, self.scope, self.ctx):
             raise Refused(raising)
@@ -213,16 +214,16 @@ class Reader:
         return tuple(reaches), marks
 
     def _side(self, relation: Relation, rows: list[str]) -> Side:
-        shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
+        shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c))
         if change := relation.stream.change:
             shown = (*shown, (COUNT, count_of(change)))
         event = relation.stream.event_time
         ticks = [r for r in rows if event is None or not self.ctx.names.is_among(event, _columns_of([r]))]
         return Side(self.inputs[relation.number], shown, _all(rows), _all(ticks))
 
-    def _needed(self, relation: Relation, column: str) -> bool:
+    def _needed(self, relation: Relation, column: ColumnLineage) -> bool:
         wanted = self._wanted()
-        return wanted is None or (relation.number, self.ctx.names.fold(column)) in wanted
+        return wanted is None or (relation.number, column.key) in wanted
 
     def _wanted(self) -> set[tuple[int, str]] | None:
         """Return the columns that the query names, with their sides; None for all columns."""

@@ -10,7 +10,6 @@ same column or item; any other column gets a new, unused name.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,9 +33,7 @@ class StoredRelation:
 
     def __init__(self, stored: Sequence[_Column], scope: Scope, clauses: Sequence[Logical]):
         self.stored, self.scope, self.names = stored, scope, scope.names
-        names = scope.names
-        times = Counter(names.folded(c.name for source in scope.sources for c in source.columns or ()))
-        taken = {column for column in stored if times[names.fold(column[1])] > 1}
+        taken = {column for column in stored if scope.find(ColumnRef((column[1],), quote(column[1]))) is None}
         self.shown = {column: f"__dt_c{n}" if column in taken else column[1] for n, column in enumerate(stored)}
         for column in self._shadowed_columns(clauses):
             self.shown[column] = f"__dt_c{list(stored).index(column)}"

@@ -207,10 +207,9 @@ class _AsOfReader(Reader):
 
     def _wanted(self) -> set[tuple[int, str]] | None:
         """Return the columns that the query names, and those by which versions are found."""
-        wanted, names = super()._wanted(), self.ctx.names
-        if wanted is None:
-            return None
-        return {*wanted, (0, names.fold(self.time_name)), *((1, name) for name in names.folded(self.version_columns))}
+        wanted = super()._wanted()
+        time, *version = self.ctx.names.folded((self.time_name, *self.version_columns))
+        return None if wanted is None else {*wanted, (0, time), *((1, name) for name in version)}
 
     def _rows(self, relation: Relation) -> list[str]:
         """Return the filters of a side; versions need a key and a time alone, since each ends the one before it."""

@@ -58,6 +58,7 @@ SAME = [
     ("t VERSION AS OF 3 x, t VERSION AS OF 3 AS y", ()),
     ("t VERSION AS OF 3 x, t VERSION AS OF 4 AS y", None),
     ("t x, u y", None),
+    (", ".join(f"(SELECT id AS v, k AS v FROM t GROUP BY id, k) {name} (a, b)" for name in "xy"), None),
     ("t x, db.t y", None),
     ("t x, (SELECT DISTINCT id FROM t) y", None),
     ("t x, (SELECT id FROM t LIMIT 3) y", None),

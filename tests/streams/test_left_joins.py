@@ -124,6 +124,9 @@ JOINS = {
         LEFT JOIN u c ON b.v = c.id JOIN s d ON c.k = d.id WHERE d.k < 4""",
     "later": """SELECT a.id, b.id AS bid, c.v FROM t b RIGHT JOIN s a ON a.k = b.id
         LEFT JOIN u c ON a.v = c.id AND coalesce(b.v, 1) = c.k""",
+    "field": """SELECT a.id, b.v FROM s a
+        LEFT JOIN (SELECT id, v, named_struct('v', v, 'k', k) AS row FROM t WHERE true) b
+        ON a.k = b.id AND b.row.k <> a.v""",
 }
 
 
@@ -132,6 +135,7 @@ JOINS = {
 @given(seed=st.integers(0, 10**6), name=st.sampled_from(sorted(JOINS)))
 @example(seed=3, name="chain")
 @example(seed=6, name="later")
+@example(seed=4, name="field")
 def test_what_has_been_returned_is_the_join_of_what_is_there(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int, name: str
 ) -> None:
