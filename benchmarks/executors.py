@@ -8,6 +8,7 @@ the driver has the rest.  Elsewhere nothing limits them, and the report says so.
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from benchmarks.streams.self_join import QUERY
 from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -37,20 +38,36 @@ SETTINGS = {"spark.sql.shuffle.partitions": "32", "spark.driver.memory": "3g"}
 _GROUPS, _PERIOD, _HALF = Path("/sys/fs/cgroup/cpu"), 20_000, 10_000  # microseconds
 
 
-def half_a_core_each() -> bool:
+@contextmanager
+def half_a_core_each() -> Iterator[bool]:
     """Give each executor of this machine half a core; False where it cannot be limited."""
-    commands = ((folder, folder / "cmdline") for folder in Path("/proc").glob("[0-9]*"))
-    executors = [f.name for f, c in commands if c.exists() and b"CoarseGrainedExecutorBackend" in c.read_bytes()]
+    groups: list[Path] = []
     try:
-        for executor in executors:
+        for executor in _executors():
             group = _GROUPS / f"dovetail-{executor}"
             group.mkdir()
+            groups.append(group)
             (group / "cpu.cfs_period_us").write_text(str(_PERIOD))
             (group / "cpu.cfs_quota_us").write_text(str(_HALF))
             (group / "cgroup.procs").write_text(executor)
+        limited = bool(groups)
     except OSError:
-        return False
-    return bool(executors)
+        limited = False
+    try:
+        yield limited
+    finally:
+        for group in groups:
+            for process in (group / "cgroup.procs").read_text().split():
+                (_GROUPS / "cgroup.procs").write_text(process)
+            group.rmdir()
+
+
+def _executors() -> Iterator[str]:
+    """The numbers of the processes that are executors."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if b"CoarseGrainedExecutorBackend" in (process / "cmdline").read_bytes():
+                yield process.name
 
 
 def _measure(spark: SparkSession, quick: bool) -> dict[str, float]:
@@ -82,19 +99,21 @@ def main() -> None:
     for count in (1, 2):
         with harness.session(PROGRAM, SETTINGS, f"local-cluster[{count},1,1536]") as spark:
             spark.range(count).repartition(count).count()  # all executors have started
-            limited = half_a_core_each() and limited
-            times.append(_measure(spark, args.quick))
+            with half_a_core_each() as is_limited:
+                limited = limited and is_limited
+                times.append(_measure(spark, args.quick))
             if count == 2:
-                rows = [
+                lines = [
                     (name, f"{one:.1f} s", f"{two:.1f} s", report.judged(f"{one / two:.2f}", one / two >= SCALED))
                     for (name, one), two in zip(times[0].items(), times[1].values(), strict=True)
                 ]
                 report.table(
-                    f"Executors of {'half a' if limited else 'one'} core", ("join", "one", "two", "faster"), rows
+                    f"Executors of {'half a' if limited else 'one'} core", ("join", "one", "two", "faster"), lines
                 )
+                rows, rounds = (QUICK_ROWS, 1) if args.quick else (ROWS, 3)
                 report.note(
-                    "Median of three runs after one to warm up, with parsing and planning. The tables have 3,000,000 "
-                    "rows each; the band join has a tenth of the quotes; a stream has five epochs."
+                    f"{harness.medians(rounds)} after one to warm up, with parsing and planning. A table has {rows:,} "
+                    "rows; the band join has a tenth of the quotes; a stream has five epochs."
                 )
                 report.write(spark)
 
