@@ -17,11 +17,18 @@ _CACHES = 16
 _SLACK = 10_000  # unreferenced rows that may stay before the cache is compacted
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """The rows of keys that were requested together.  A batch equals itself alone."""
+
+    rows: pa.Table
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The rows of a key: ``length`` rows of a table from ``start`` on.  The length is 0 for a key without rows."""
+    """The rows of a key: ``length`` rows of a batch from ``start`` on.  The length is 0 for a key without rows."""
 
-    table: pa.Table
+    batch: Batch
     start: int
     length: int
 
@@ -29,7 +36,7 @@ class Span:
 class RowCache:
     """An LRU cache of rows by key.
 
-    An entry is a span of the table that its rows came back in, so a hit copies nothing.  A table stays as long as one
+    An entry is a span of the batch that its rows came back in, so a hit copies nothing.  A batch stays as long as one
     of its keys.  When more than half of all rows belong to evicted keys, the cache is compacted.
     """
 
@@ -38,7 +45,7 @@ class RowCache:
         self._ttl = ttl
         self._clock = clock
         self._entries: OrderedDict[Hashable, tuple[Span, float]] = OrderedDict()
-        self._stored_rows = 0  # rows of all tables
+        self._stored_rows = 0  # rows of all batches
         self._live_rows = 0  # rows of all entries
         self.changed = False  # since it was saved
 
@@ -57,15 +64,15 @@ class RowCache:
         self._entries.move_to_end(key)
         return span
 
-    def put(self, entries: Iterable[tuple[Hashable, Span]], table: pa.Table) -> None:
-        """Cache the spans of keys in a table; keys beyond the size evict the least recently used ones."""
+    def put(self, entries: Iterable[tuple[Hashable, Span]], rows: int) -> None:
+        """Cache the spans of keys in a batch of so many rows; keys beyond the size evict those used least recently."""
         until = float("inf") if self._ttl is None else self._clock() + self._ttl
         for key, span in entries:
             if key in self._entries:
                 self._forget(key)
             self._entries[key] = (span, until)
             self._live_rows += span.length
-        self._stored_rows += table.num_rows
+        self._stored_rows += rows
         self.changed = True
         while len(self._entries) > self.size:
             self._forget(next(iter(self._entries)))
@@ -76,13 +83,14 @@ class RowCache:
         """Return what ``restore`` needs in another process: the entries, oldest first, and their rows."""
         self._compact()
         entries = [(key, span.start, span.length, until) for key, (span, until) in self._entries.items()]
-        return entries, next((span.table for span, _ in self._entries.values()), None)
+        return entries, next((span.batch.rows for span, _ in self._entries.values()), None)
 
     def restore(self, snapshot: tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]) -> None:
         """Load the snapshot of another cache."""
         entries, table = snapshot
         if table is not None:
-            self._entries = OrderedDict((key, (Span(table, *span), until)) for key, *span, until in entries)
+            batch = Batch(table)
+            self._entries = OrderedDict((key, (Span(batch, *span), until)) for key, *span, until in entries)
             self._live_rows = sum(span.length for span, _ in self._entries.values())
             self._stored_rows = table.num_rows
 
@@ -98,25 +106,25 @@ class RowCache:
 
 
 def gather(spans: Sequence[Span]) -> tuple[pa.Table | None, list[Span]]:
-    """Copy spans into one table, in their order; None if there are no spans."""
+    """Copy spans into one table, in their order, and return their places in it; None if there are no spans."""
     import pyarrow as pa
 
-    tables = {id(span.table): span.table for span in spans}
-    if not tables:
-        return None, []
-    base: dict[int, int] = {}
+    base: dict[Batch, int] = {}
     total = 0
-    for name, table in tables.items():
-        base[name] = total
-        total += table.num_rows
     rows: list[int] = []
     where: list[tuple[int, int]] = []
     for span in spans:
-        first = base[id(span.table)] + span.start
+        first = base.get(span.batch)
+        if first is None:
+            first = base[span.batch] = total
+            total += span.batch.rows.num_rows
         where.append((len(rows), span.length))
-        rows.extend(range(first, first + span.length))
-    table = pa.concat_tables(tables.values()).combine_chunks().take(pa.array(rows, pa.int64()))
-    return table, [Span(table, start, length) for start, length in where]
+        rows.extend(range(first + span.start, first + span.start + span.length))
+    if not base:
+        return None, []
+    table = pa.concat_tables(batch.rows for batch in base).combine_chunks().take(pa.array(rows, pa.int64()))
+    gathered = Batch(table)
+    return table, [Span(gathered, start, length) for start, length in where]
 
 
 _caches: OrderedDict[str, tuple[str, RowCache]] = OrderedDict()

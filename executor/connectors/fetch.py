@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dovetail.executor.connectors.cache import RowCache, Span
+from dovetail.executor.connectors.cache import Batch, RowCache, Span
 from dovetail.executor.connectors.fetch_request import FetchRequest
 from dovetail.executor.connectors.keys import in_batches, key_values
 from dovetail.executor.connectors.metrics import Counters
@@ -32,9 +32,9 @@ class Answer:
 
     def spans(self) -> Iterator[tuple[Hashable, Span]]:
         """Yield each key with the span of its rows."""
-        start = 0
+        batch, start = Batch(self.rows), 0
         for key, count in zip(self.keys, self.counts, strict=True):
-            yield key, Span(self.rows, start, count)
+            yield key, Span(batch, start, count)
             start += count
 
 
@@ -102,7 +102,7 @@ class Fetcher:
             for answer in self.answers([keys.take(missing)]):
                 spans = dict(answer.spans())
                 found |= spans
-                cache.put(spans.items(), answer.rows)
+                cache.put(spans.items(), answer.rows.num_rows)
         return found
 
     def _answer(self, keys: pa.Table) -> Answer:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.executor.connectors import splits
-from dovetail.executor.connectors.cache import RowCache, Span, gather, task_cache
+from dovetail.executor.connectors.cache import Batch, RowCache, Span, gather, task_cache
 from dovetail.executor.connectors.splits import load_split_cache, save_split_cache
 from dovetail.planner.logical.lookup_spec import LookupSpec
 
@@ -19,16 +19,16 @@ def put(cache: RowCache, rows: dict[int, int]) -> None:
     """So many rows for each key, all in one table."""
     values = [f"{key}.{n}" for key, count in rows.items() for n in range(count)]
     table = pa.table({"v": pa.array(values, pa.string())})
-    start, entries = 0, []
+    batch, start, entries = Batch(table), 0, []
     for key, count in rows.items():
-        entries.append((key, Span(table, start, count)))
+        entries.append((key, Span(batch, start, count)))
         start += count
-    cache.put(entries, table)
+    cache.put(entries, table.num_rows)
 
 
 def rows_of(span: Span | None) -> list[Any]:
     assert span is not None
-    return span.table.slice(span.start, span.length)["v"].to_pylist()  # type: ignore[no-any-return]
+    return span.batch.rows.slice(span.start, span.length)["v"].to_pylist()  # type: ignore[no-any-return]
 
 
 @given(
@@ -71,14 +71,14 @@ def test_rows_of_keys_that_have_gone_are_let_go() -> None:
     cache = RowCache(10, ttl=None)
     for n in range(1000):
         put(cache, dict.fromkeys(range(n, n + 3), 100))
-    held = {id(span.table): span.table.num_rows for key in range(1100) if (span := cache.get(key))}
+    held = {span.batch: span.batch.rows.num_rows for key in range(1100) if (span := cache.get(key))}
     assert len(cache) == 10
     assert sum(held.values()) < 15_000
     assert all(rows_of(cache.get(key)) == [f"{key}.{n}" for n in range(100)] for key in range(992, 1002))
 
 
 def test_spans_are_gathered_in_their_order() -> None:
-    one, two = pa.table({"v": ["a", "b", "c"]}), pa.table({"v": ["d", "e"]})
+    one, two = Batch(pa.table({"v": ["a", "b", "c"]})), Batch(pa.table({"v": ["d", "e"]}))
     table, spans = gather([Span(two, 1, 1), Span(one, 0, 0), Span(one, 1, 2)])
     assert table is not None
     assert table["v"].to_pylist() == ["e", "b", "c"]
