@@ -16,7 +16,7 @@ from dovetail.rules.query.tables import tables
 from dovetail.rules.rule import rule
 from dovetail.rules.window.anti_join import as_not_exists, refused_anti_join, semi_joins_as_exists
 from dovetail.rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, correlated_form
-from dovetail.rules.window.self_joined import joined_aggregate, may_be_joined
+from dovetail.rules.window.self_joined import in_groups, joined_aggregate, may_be_in_groups, may_be_joined
 from dovetail.rules.window.self_window import WindowedBlock
 
 
@@ -26,8 +26,8 @@ def self_aggregate(block: QueryBlock, ctx: Context) -> SelfAggregate | None:
 
     A window over the key replaces an aggregate of the rows with the same key.  It also replaces EXISTS and NOT EXISTS
     of a row with the same key that is greater, less or different, which may be written as a semi or anti join, and a
-    join with a subquery that groups the table by the key.  The table is then read once (Zuzarte et al., "WinMagic:
-    Subquery Elimination Using Window Aggregation", SIGMOD 2003).
+    join with, or IN over, a subquery that groups the table by the key.  The table is then read once (Zuzarte et al.,
+    "WinMagic: Subquery Elimination Using Window Aggregation", SIGMOD 2003).
     """
     found = None
     if not_exists := semi_joins_as_exists(block, ctx) or as_not_exists(block, ctx.names):
@@ -45,7 +45,7 @@ def _recognized(block: QueryBlock, written: Project, ctx: Context) -> SelfAggreg
     nodes = (block.project, *block.tree.walk())
     held = [*(s for node in nodes for s in expressions(node) if s.plans), *block.condition]
     joined = any(may_be_joined(node, read, ctx) for node in block.tree.walk())
-    if not joined and not any(correlated_form(s, read, ctx) for s in held):
+    if not joined and not any(correlated_form(s, read, ctx) or may_be_in_groups(s, read, ctx) for s in held):
         return None
     outer = inner_joins(block, ctx.names)
     for group in _by_relations(_requests(outer, ctx)):
@@ -64,7 +64,10 @@ def _requests(outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
     items = [item for item in block.project.items if item.plans]
     for scalar in dict.fromkeys((*outer.conjuncts, *items)):
         try:
-            if not (request := correlated_aggregate(scalar, outer, ctx)):
+            request = correlated_aggregate(scalar, outer, ctx)
+            if not request and scalar not in items:
+                request = in_groups(scalar, outer, ctx)
+            if not request:
                 continue
             if scalar in items:
                 if grouped:

@@ -14,7 +14,7 @@ from dovetail.planner.bind.names import Resolver
 from dovetail.planner.bind.scope import BoundColumn, Scope
 from dovetail.planner.conditions.compared import Comparison, compared, null_test
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import HOLE, Scalar
+from dovetail.planner.expr import HOLE, Scalar, is_star
 from dovetail.planner.logical import Filter, Join, Logical, Project, Relation, Scan
 from dovetail.planner.logical.relations import references_left
 from dovetail.rules.analysis.speculation import check_speculation
@@ -117,9 +117,11 @@ def _is_null(conjunct: Scalar, join: Join, names: Resolver) -> bool:
 
 def _names_right(scalar: Scalar, join: Join, names: Resolver) -> bool:
     """Whether an expression names the right side, or may."""
-    if scalar.plans or isinstance(scalar.tree, exp.Star):
+    if scalar.plans:
         return True
     left, scope = len(names.sources(join.left)), Scope.of(names, join)
+    if is_star(scalar.tree):
+        return any(number >= left for number in names.starred(scalar.tree, scope.sources))
     return any(ref.parts[-1] == "*" or scope.column(ref).relation >= left for ref in scalar.columns)
 
 

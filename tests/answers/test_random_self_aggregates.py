@@ -160,6 +160,21 @@ def semi_join(pick: Callable[..., str], kind: str, op: str) -> str:
     return f"SELECT {items} FROM t x{before} LEFT {kind} JOIN {right} ON {on}{other}{also}{after}{more}"
 
 
+def in_groups(pick: Callable[..., str]) -> str:
+    """A query that keeps the rows whose values are among those of the groups; near misses too."""
+    keys, filter_ = pick("k", "k", "s", "k, s"), pick("", "", " WHERE v IS NOT NULL", " WHERE t.s IS NULL OR v = 2")
+    values = [f"x.{key}" for key in pick(keys, keys, keys, "k").split(", ")]
+    value, call = pick(
+        "x.v, max(v)", "v, min(t.v)", "x.v, sum(v)", "x.s, max(s)", "x.v + 1, max(v) + 1", "2, count(*)", "x.v, avg(v)"
+    ).split(", ")
+    groups = (
+        f"SELECT {keys}, {call} FROM t{filter_} GROUP BY {pick(keys, 'ALL')}{pick('', '', '', ' HAVING max(v) > 1')}"
+    )
+    test = f"({', '.join([*values, value])}) {pick('IN', 'IN', 'IN', 'NOT IN')} ({groups})"
+    items, more = pick("x.k, x.s, x.v", "*", "x.*", "count(*)"), pick("", "", " AND x.v IS NOT NULL", " OR x.v = 2")
+    return f"SELECT {items} FROM t {pick('x', 'x', 'x JOIN u ON u.k = x.k')} WHERE {test}{more}"
+
+
 @st.composite
 def joins(draw: st.DrawFn) -> str:
     """A query that joins its rows with their groups, or keeps those with or without a partner; near misses too."""
@@ -172,8 +187,10 @@ def joins(draw: st.DrawFn) -> str:
         more = pick("", "", " AND x.v IS NOT NULL", " AND x.v > 0")
         if kind := pick("", "SEMI", "SEMI", "ANTI"):
             return semi_join(pick, kind, op)
-        items = pick("x.k, x.s, x.v", "x.*", "count(*)", "x.k, y.v")
+        items = pick("x.k, x.s, x.v", "x.*", "*", "count(*)", "x.k, y.v", "x.* EXCEPT (s), 1 AS one")
         return f"SELECT {items} FROM t x LEFT JOIN t y ON x.k = y.k AND x.s {op} y.s WHERE y.{column} IS NULL{more}"
+    if draw(st.booleans()):
+        return in_groups(pick)
     keys, filter_ = pick("k", "k", "s", "k, s"), pick("", "", "", " WHERE v IS NOT NULL")
     on = " AND ".join(f"x.{key} = y.{key}" for key in pick(keys, keys, "k").split(", "))
     value = pick("max(v) AS m", "min(v) AS m, count(*) AS n", "2 * sum(v) AS m", "max(DISTINCT v) AS m")
