@@ -26,8 +26,18 @@ from dovetail.planner.band.comparisons import (
 )
 from dovetail.planner.band.condition import End
 from dovetail.planner.band.distances import Difference, differences
-from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of, speculative
-from dovetail.planner.band.quotients import Operands, bounds_on_dividend, may_be_nan
+from dovetail.planner.band.inverses import Operands, bounds_on_argument, may_be_nan
+from dovetail.planner.band.linear import (
+    UNKNOWN,
+    Amount,
+    ConditionScope,
+    Leaf,
+    Side,
+    Sum,
+    constant,
+    leaf_of,
+    speculative,
+)
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
 from dovetail.planner.types.schema import INTEGRAL
@@ -55,12 +65,18 @@ class Bound:
     end: End
     mixed: bool  # the user's text does arithmetic over both sides
     nan_passes: bool  # a difference stands on the larger side, where NaN is greater than anything
+    nan_fails: bool  # a difference stands on the smaller side, and a constant on the other
     sum: str  # what is added up on the other side, where that is more than one leaf
     amount: Amount  # what the end adds to its leaves
     wraps: bool  # Spark adds integers, which wrap around without ANSI
     conjunct: Scalar
     null_point_passes: bool = False  # whatever the end is
-    implied: bool = False  # by a distance
+    implied: bool = False  # by the conjunct, which says more
+
+    @property
+    def leaves(self) -> frozenset[str]:
+        """The keys of the point and of all that the end adds up."""
+        return frozenset((self.point.key, *(leaf.key for _, leaf in self.end.terms)))
 
     @property
     def wraps_harmlessly(self) -> bool:
@@ -99,25 +115,34 @@ class BoundReader:
         if not endless and "both" in map(scope.side, operands):
             if implied := from_extremes(*operands):
                 return self._read_implied(implied)
-            if parts := bounds_on_dividend(*operands, scope):
-                return self._read_quotient(parts, is_larger=scope.side(operands[1]) == "both", guarded=guarded)
+            if parts := bounds_on_argument(*operands, scope, sums=False):
+                return self._read_argument(parts, operands, guarded=guarded)
         small, large, default = without_default(*operands)
         open_end = endless or default
         is_distance = not open_end and scope.side(small) == "both" != scope.side(large)
         if is_distance and (apart := differences(small, large, scope)):
             return self._read_differences(apart)
-        found = self._read_bounds(small, large, guarded=guarded)
-        return _endless(found, open_end, scope) if open_end else found
+        try:
+            found = self._read_bounds(small, large, guarded=guarded)
+        except Refused:
+            if not open_end and (parts := bounds_on_argument(small, large, scope, sums=True)):
+                return self._read_argument(parts, operands, guarded=guarded)
+            raise
+        if open_end:
+            return _endless(found, open_end, scope)
+        fails = scope.side(small) == "both" and constant(large) is not None
+        return [replace(bound, nan_fails=fails) for bound in found]
 
-    def _read_quotient(self, parts: list[Operands], *, is_larger: bool, guarded: bool) -> list[Bound]:
-        """The bounds on the dividend of a quotient.
+    def _read_argument(self, parts: list[Operands], compared: Operands, *, guarded: bool) -> list[Bound]:
+        """The bounds on an argument of what is compared with a constant.
 
-        Where the quotient is NaN, so is what is computed from it, and passes as the greatest value if it ``is_larger``.
+        Where the argument is NaN, so is what is computed from it, and passes as the greatest value on the larger side.
         """
-        tree = without_parentheses(self.conjunct.tree)
-        guarded = guarded or isinstance(tree, exp.Between) or not may_be_nan(tree, self.scope)
+        is_larger, tree = self.scope.side(compared[1]) == "both", without_parentheses(self.conjunct.tree)
+        guarded = guarded or (isinstance(tree, exp.Between) and tree.this is compared[1])
+        passes = is_larger and not guarded and may_be_nan(compared[1], self.scope)
         found = [bound for operands in parts for bound in self._read_bounds(*operands, guarded=True)]
-        return [replace(bound, mixed=True, nan_passes=is_larger and not guarded) for bound in found]
+        return [replace(b, mixed=True, nan_passes=passes, nan_fails=not is_larger, implied=True) for b in found]
 
     def _read_differences(self, apart: list[Difference]) -> list[Bound]:
         """The bounds on the differences of a distance that can be read; raises ``Refused`` if none can."""
@@ -162,7 +187,7 @@ class BoundReader:
             return []
         mixed = "both" in (scope.side(small), scope.side(large))
         wraps = not scope.ansi and any(_adds_integers(operand, scope) for operand in (small, large))
-        nan_passes = scope.side(large) == "both" and not guarded
+        nan_passes = scope.side(large) == "both" and not guarded and may_be_nan(large, scope)
         found = []
         reason: Refused | None = None
         for side in _SIDES:
@@ -178,7 +203,9 @@ class BoundReader:
             terms = tuple((-solved.coefficient * c, leaf) for c, leaf in solved.rest)
             end, lower = End(terms, amount.number + amount.micros), solved.coefficient < 0
             added = " and ".join(leaf.text for _, leaf in terms) if len(terms) > 1 else ""
-            found.append(Bound(solved.point, side, lower, end, mixed, nan_passes, added, amount, wraps, self.conjunct))
+            found.append(
+                Bound(solved.point, side, lower, end, mixed, nan_passes, False, added, amount, wraps, self.conjunct)
+            )
         if not found:
             raise reason or Refused("it does not bound one expression of either side")
         return found

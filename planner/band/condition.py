@@ -56,7 +56,7 @@ class DistanceBand:
     axis: Axis
     conjuncts: tuple[Scalar, ...]
     room: Fraction = Fraction(0)  # as in ``End``, of both ends
-    implied: bool = False  # by the distance that its conjunct is about, which is more than this difference
+    implied: bool = False  # by a conjunct, which says more than this difference
 
     def __str__(self) -> str:
         low, high = self.axis.human(self.low), self.axis.human(self.high)

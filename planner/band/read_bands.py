@@ -141,7 +141,7 @@ def _axis(bounds: tuple[Bound, ...], scope: ConditionScope) -> Axis:
     axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=scope.ansi, clock=clock, texts=True)
     if isinstance(axis, str):
         raise Refused(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
-    if (passing := [b.conjunct for b in bounds if b.nan_passes]) and any(leaf.type.approximate for leaf in leaves):
+    if (passing := _pass_nan(bounds)) and any(leaf.type.approximate for leaf in leaves):
         reason = f"{passing[0].shown}: what is computed from NaN is NaN, which would pass as the greatest value"
         raise Refused(reason, passing[0].place)
     if axis.name in ("number", "date") and not scope.ansi:
@@ -152,6 +152,12 @@ def _axis(bounds: tuple[Bound, ...], scope: ConditionScope) -> Axis:
                     b.conjunct.place,
                 )
     return axis
+
+
+def _pass_nan(bounds: tuple[Bound, ...]) -> list[Scalar]:
+    """The conjuncts that pass NaN, where no other bound on the same values fails for it."""
+    failing = [b.leaves for b in bounds if b.nan_fails]
+    return [b.conjunct for b in bounds if b.nan_passes and not any(b.leaves <= leaves for leaves in failing)]
 
 
 def _in_units(bound: Bound, axis: Axis, scope: ConditionScope) -> End:
