@@ -95,6 +95,10 @@ class BoundReader:
         self.conjunct, self.scope = conjunct, scope
         self.refusals: list[Refused] = []
 
+    def by_times(self) -> BoundReader:
+        """The reader of the same conjunct that reads times in the place of their counts."""
+        return BoundReader(self.conjunct, replace(self.scope, by_times=True))
+
     def read(self) -> list[Bound]:
         """The bounds of all comparisons in the conjunct."""
         endless = endless_comparison(self.conjunct.tree)
@@ -141,8 +145,12 @@ class BoundReader:
         is_larger, tree = self.scope.side(compared[1]) == "both", without_parentheses(self.conjunct.tree)
         guarded = guarded or (isinstance(tree, exp.Between) and tree.this is compared[1])
         passes = is_larger and not guarded and may_be_nan(compared[1], self.scope)
-        found = [bound for operands in parts for bound in self._read_bounds(*operands, guarded=True)]
-        return [replace(b, mixed=True, nan_passes=passes, nan_fails=not is_larger, implied=True) for b in found]
+        mixed, fails = not self.scope.by_times, not is_larger
+        return [
+            replace(bound, mixed=mixed, nan_passes=passes, nan_fails=fails, implied=True)
+            for operands in parts
+            for bound in self._read_bounds(*operands, guarded=True)
+        ]
 
     def _read_differences(self, apart: list[Difference]) -> list[Bound]:
         """The bounds on the differences of a distance that can be read; raises ``Refused`` if none can."""
@@ -183,16 +191,18 @@ class BoundReader:
             raise Refused("a subquery stands in it")
         small, large = _with_one_type(small, large, scope)
         sum_ = _sum_across(small, large, scope)
-        if sum_ is None:
+        if sum_ is None or (scope.by_times and not sum_.counts_times):
             return []
-        mixed = "both" in (scope.side(small), scope.side(large))
+        mixed = not scope.by_times and "both" in (scope.side(small), scope.side(large))
         wraps = not scope.ansi and any(_adds_integers(operand, scope) for operand in (small, large))
         nan_passes = scope.side(large) == "both" and not guarded and may_be_nan(large, scope)
         found = []
         reason: Refused | None = None
         for side in _SIDES:
             try:
-                solved = _term_as_point(sum_, side) or _operand_as_point(small, large, side, scope)
+                solved = _term_as_point(sum_, side)
+                if solved is None and not scope.by_times:
+                    solved = _operand_as_point(small, large, side, scope)
             except Refused as no:
                 reason = no
                 continue
@@ -203,9 +213,8 @@ class BoundReader:
             terms = tuple((-solved.coefficient * c, leaf) for c, leaf in solved.rest)
             end, lower = End(terms, amount.number + amount.micros), solved.coefficient < 0
             added = " and ".join(leaf.text for _, leaf in terms) if len(terms) > 1 else ""
-            found.append(
-                Bound(solved.point, side, lower, end, mixed, nan_passes, False, added, amount, wraps, self.conjunct)
-            )
+            bound = Bound(solved.point, side, lower, end, mixed, nan_passes, False, added, amount, wraps, self.conjunct)
+            found.append(replace(bound, implied=scope.by_times))
         if not found:
             raise reason or Refused("it does not bound one expression of either side")
         return found

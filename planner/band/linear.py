@@ -13,6 +13,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dovetail.planner.band.axis import DAY
+from dovetail.planner.band.counted_times import CountedTime, counted_time
 from dovetail.planner.band.lengths import (
     Length,
     by_the_clock,
@@ -55,6 +56,7 @@ class ConditionScope:
     ``side`` returns None for an expression without columns of either side, and raises ``Refused`` for a column that
     cannot be placed.  ``canonical`` returns one text for every way to write the same expression.  ``volatile_call``
     returns the first call that may be volatile.  ``guards``: the conjuncts in front of the one that is read.
+    ``by_times``: what a call counts is read in its place, as far as the count tells (``counted_times.py``).
     """
 
     side: Callable[[exp.Expression], Side | Literal["both"] | None]
@@ -64,6 +66,7 @@ class ConditionScope:
     has_fixed_offset_zone: bool
     volatile_call: Callable[[exp.Expression], exp.Expr | None] = volatile
     guards: tuple[Scalar, ...] = ()
+    by_times: bool = False
 
     def order_by_side(self, one: exp.Expression, other: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
         """Return the expression over the left side, then the one over the right side; None if they are others."""
@@ -115,12 +118,16 @@ class Sum:
         self.terms: dict[str, tuple[Side | Literal["both"] | None, int, Leaf]] = {}
         self.amount = Amount()
         self._unit: Fraction | None = None  # in which differences of times are counted
+        self._counts = 0  # of times, with their signs
+        self.counts_times = False
 
     def add(self, tree: exp.Expression, sign: int, *, whole: bool = False) -> None:
         """Add ``sign`` times an expression, as one leaf if ``whole``.  Raises ``Refused``."""
         match tree:
             case _ if whole:
                 self._add_leaf(without_parentheses(tree), sign)
+            case _ if self.scope.by_times and (counted := counted_time(tree, self.scope.type_of, ansi=self.scope.ansi)):
+                self._add_counted(counted, sign)
             case exp.Paren():
                 self.add(tree.this, sign)
             case exp.Neg():
@@ -161,6 +168,8 @@ class Sum:
 
     def finish(self) -> None:
         """Turn numbers into lengths of time, where differences of times are counted in a unit."""
+        if self._counts:
+            raise Refused("it counts a time since 1970, and compares it with no other")
         if self._unit is not None:
             micros = self.amount.micros + self.amount.number * self._unit
             self.amount = replace(self.amount, number=Fraction(0), micros=micros)
@@ -213,15 +222,28 @@ class Sum:
         rounding = Fraction(1)  # Spark's own, to whole microseconds
         self.amount = self.amount.plus(Amount(spread=rounding, clock=not each.whole_days, lengths=True), 1)
 
+    def _add_counted(self, counted: CountedTime, sign: int) -> None:
+        """The time whose whole units since 1970 are in the sum: it is less than a unit greater than these."""
+        self._count_in(counted.unit)
+        self._counts += 0 if counted.is_date else sign
+        self.counts_times = True
+        room = counted.unit if sign > 0 else Fraction(0)
+        days = Fraction(DAY) if counted.is_date else Fraction(0)
+        self.amount = self.amount.plus(Amount(spread=room + counted.rounding, total_length=days, clock=True), 1)
+        self.add(counted.time, sign)
+
+    def _count_in(self, unit: Fraction) -> None:
+        if self._unit not in (None, unit):
+            raise Refused("it counts differences of times in several units")
+        self._unit = unit
+
     def _add_difference(self, tree: exp.Expression, sign: int) -> None:
         """``timestampdiff(MINUTE, a, b)`` counts whole minutes of local time, so a minute is lost at either end."""
         unit = tree.args["unit"].name
         each = interval_of("1", unit)
         if each is None or each.spread:
             raise Refused(f"{sql(tree)} counts what has no fixed length")
-        if self._unit not in (None, each.micros):
-            raise Refused("it counts differences of times in several units")
-        self._unit = each.micros
+        self._count_in(each.micros)
         for part, way in ((tree.this, sign), (tree.expression, -sign)):
             found = infer_type(part, self.scope.type_of)
             if found is None or found.name not in ("date", "timestamp"):

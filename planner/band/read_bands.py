@@ -38,14 +38,21 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
     bounds: list[Bound] = []
     refusals: list[Refused] = []
     refused: set[Scalar] = set()
-    for number, conjunct in enumerate(conjuncts):
-        if looks_like_band(conjunct):
-            reader = BoundReader(conjunct, replace(scope, guards=(*scope.guards, *conjuncts[:number])))
-            bounds += reader.read()
-            if reader.refusals:
-                refusals += reader.refusals
-                refused.add(conjunct)
+    readers = [
+        BoundReader(conjunct, replace(scope, guards=(*scope.guards, *conjuncts[:number])))
+        for number, conjunct in enumerate(conjuncts)
+        if looks_like_band(conjunct)
+    ]
+    for reader in readers:
+        bounds += reader.read()
+        if reader.refusals:
+            refusals += reader.refusals
+            refused.add(reader.conjunct)
     bands, more = _pair(bounds, scope, refused)
+    if any(isinstance(no, OneSided) for no in more):
+        paired = {conjunct for band in bands for conjunct in band.conjuncts}
+        times = [b for reader in readers if reader.conjunct not in paired for b in reader.by_times().read()]
+        bands, more = _pair([*bounds, *times], scope, refused) if times else (bands, more)
     return bands, (*refusals, *more)
 
 
