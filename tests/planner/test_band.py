@@ -193,7 +193,7 @@ REFUSED = [
     ("p.m BETWEEN i.m - 1 AND i.m + 1", "do not fit one DECIMAL"),
     ("p.g - i.g >= -5 && i.g - p.g >= -5", "NaN"),
     ("p.g - i.g >= 0 && p.g <= i.g", "NaN"),
-    ("p.g - i.g BETWEEN -5 AND i.g", "NaN"),
+    ("p.g - i.g >= -5 && p.g <= i.g + 5", "NaN"),
     ("p.nope BETWEEN i.lo AND i.hi", "the type of p.nope is not known"),
     ("p.x BETWEEN i.lo AND greatest(p.y, i.hi)", "mixes both sides"),
 ]
