@@ -311,9 +311,12 @@ class Resolver(NameCase):
     ) -> tuple[tuple[int, Column], ...]:
         """The columns that ``*`` or ``relation.*`` shows, each with the index of its relation.
 
-        ``relation``: what FROM reads.  Raises ``Refused`` where they are not known, or USING or NATURAL merges some.
+        ``relation``: what FROM reads.  Raises ``Refused`` where they are not known or are fields of a struct, and where
+        USING or NATURAL merges some.
         """
         numbers = self.starred(star, sources)
+        if not numbers:
+            raise Refused(f"{sql(star)} shows the fields of a struct; name them")
         if relation and any(isinstance(node, Join) and (node.using or node.natural) for node in relation.walk()):
             raise Refused(f"USING or NATURAL merges columns of its {sql(star)}")
         return tuple((n, column) for n in numbers for column in sources[n].known_columns())

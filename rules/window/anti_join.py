@@ -121,7 +121,8 @@ def _names_right(scalar: Scalar, join: Join, names: Resolver) -> bool:
         return True
     left, scope = len(names.sources(join.left)), Scope.of(names, join)
     if is_star(scalar.tree):
-        return any(number >= left for number in names.starred(scalar.tree, scope.sources))
+        shown = names.starred(scalar.tree, scope.sources)
+        return not shown or max(shown) >= left  # otherwise it shows the fields of a column
     return any(ref.parts[-1] == "*" or scope.column(ref).relation >= left for ref in scalar.columns)
 
 
