@@ -303,7 +303,8 @@ def _endless_bound(bound: Bound, read: EndlessComparison, scope: ConditionScope)
     others = [*read.others, *(exp.Is(this=one.copy(), expression=exp.Null()) for one in tested.values())]
     if any(scope.side(one) in (bound.side, "both") for one in others) or (others and leaf.computed):
         raise reason
-    if point.type.name != leaf.type.name and not (point.type.numeric and leaf.type.numeric):
+    types = point.type, leaf.type
+    if point.type.name != leaf.type.name and not (all(t.numeric for t in types) or all(t.temporal for t in types)):
         raise Refused(f"{point.text} is {point.type} and {leaf.text} is {leaf.type}, beside a test for NULL")
     if others:  # the end of rows that they hold for is NULL
         open_: exp.Expression = exp.or_(*(speculative(one, scope) for one in others))  # type: ignore[assignment]
@@ -313,10 +314,12 @@ def _endless_bound(bound: Bound, read: EndlessComparison, scope: ConditionScope)
 
 
 def _adds_integers(operand: exp.Expression, scope: ConditionScope) -> bool:
+    """Whether an operand is a sum of integers, other than the few seconds there are since 1970."""
     sum_ = Sum(scope)
     sum_.add(operand, 1)
-    integers = [c for _, c, leaf in sum_.terms.values() if leaf.type.integral]
-    return sum(map(abs, integers)) + bool(sum_.amount.number) > 1 and bool(integers)
+    integers = [(count, leaf) for _, count, leaf in sum_.terms.values() if leaf.type.integral]
+    added = sum(abs(count) for count, _ in integers) + bool(sum_.amount.number)
+    return added > 1 and not all(leaf.counts_seconds for _, leaf in integers)
 
 
 def _operand_as_point(

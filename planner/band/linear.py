@@ -41,12 +41,14 @@ class Leaf:
     """A piece of an expression that is not a sum: its SQL and type.
 
     ``computed``: the piece as written, where it calls a user's function, which is computed once a row.
+    ``counts_seconds``: it is the BIGINT of seconds or milliseconds since 1970, so that no sum of some wraps around.
     """
 
     text: str = field(compare=False)
     type: SqlType
     key: str  # the same for every way to write the same thing
     computed: str = field(default="", compare=False)
+    counts_seconds: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,9 @@ def leaf_of(tree: exp.Expression, scope: ConditionScope) -> Leaf:
     tried = speculative(tree, scope)
     text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
     type_ = infer_type(tree, scope.type_of) or UNKNOWN
-    return Leaf(text, type_, key, sql(tree) if volatile(tree) else "")
+    counted = counted_time(tree, scope.type_of, ansi=scope.ansi) if type_.name == "bigint" else None
+    seconds = counted is not None and counted.unit >= 1_000  # microseconds
+    return Leaf(text, type_, key, sql(tree) if volatile(tree) else "", seconds)
 
 
 def speculative(tree: exp.Expression, scope: ConditionScope) -> exp.Expression:

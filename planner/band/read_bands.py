@@ -154,10 +154,9 @@ def _axis(bounds: tuple[Bound, ...], scope: ConditionScope) -> Axis:
     if axis.name in ("number", "date") and not scope.ansi:
         for b in bounds:
             if b.wraps and not b.wraps_harmlessly:
-                raise Refused(
-                    f"{b.conjunct.shown}: sums could wrap around, since spark.sql.ansi.enabled is false",
-                    b.conjunct.place,
-                )
+                remedy = "; compare one column with the other plus or minus a constant" if b.mixed else ""
+                reason = f"sums could wrap around, since spark.sql.ansi.enabled is false{remedy}"
+                raise Refused(f"{b.conjunct.shown}: {reason}", b.conjunct.place)
     return axis
 
 

@@ -92,9 +92,10 @@ def queries_with_nulls(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[str, str, list[str], list[tuple[str, str]]]:
-    """A type, a query, positions of points, and ends of intervals."""
+def cases(draw: st.DrawFn) -> tuple[str, str, str, list[str], list[tuple[str, str]]]:
+    """The types of ends and of points, a query, positions of points, and ends of intervals."""
     type_ = draw(st.sampled_from(sorted(TYPES)))
+    of_points = draw(st.sampled_from((type_, "TIMESTAMP"))) if type_ == "DATE" else type_
     form, without = TYPES[type_]
     some = st.integers(0, 60).map(lambda n: form.format(n=n))
     no_end = st.sampled_from((*without, "NULL"))
@@ -104,16 +105,16 @@ def cases(draw: st.DrawFn) -> tuple[str, str, list[str], list[tuple[str, str]]]:
     reals = type_ in ("FLOAT", "DOUBLE")
     query = draw(st.one_of(st.sampled_from((*QUERIES, *OF_NUMBERS) if reals else QUERIES), queries_with_nulls()))
     hint = ""
-    if type_ in NUMBERS and draw(st.booleans()):
+    if of_points in NUMBERS and draw(st.booleans()):
         hint = f"/*+ RANGE_JOIN(i, {draw(st.sampled_from(WIDTHS))}) */"
-    return type_, query.format(h=hint, c=draw(st.sampled_from(CONSTANTS))), points, intervals
+    return type_, of_points, query.format(h=hint, c=draw(st.sampled_from(CONSTANTS))), points, intervals
 
 
 @settings(max_examples=examples(1 / 3))
 @given(case=cases(), generic_plan=st.sampled_from((False, False, True)))
 def test_ends_that_stand_for_none(session: SparkSession, rewritten: Share, case: Any, generic_plan: bool) -> None:
-    type_, query, points, intervals = case
-    x = ", ".join(f"({n}, CAST({at} AS {type_}))" for n, at in enumerate(points))
+    type_, of_points, query, points, intervals = case
+    x = ", ".join(f"({n}, CAST({at} AS {of_points}))" for n, at in enumerate(points))
     ends = ", ".join(f"({n}, CAST({lo} AS {type_}), CAST({hi} AS {type_}))" for n, (lo, hi) in enumerate(intervals))
     few_rows(session, "p", f"SELECT * FROM VALUES {x} AS t(id, x)")
     few_rows(session, "i", f"SELECT * FROM VALUES {ends} AS t(id, lo, hi)")
