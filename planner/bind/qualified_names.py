@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -43,8 +43,12 @@ def check_can_qualify(project: Project, above: tuple[Scalar, ...], names: frozen
                 _refuse(conjunct, found)
 
 
-def qualify_names(project: Project, owners: Mapping[str, str], relations: Collection[str], case: NameCase) -> Project:
-    """A block with the columns that ``owners`` names, as that names them; ``relations`` are names of relations.
+def qualify_names(
+    project: Project, owners: Mapping[str, Callable[[str], str]], relations: Collection[str], case: NameCase
+) -> Project:
+    """A block with the name of its relation before each column that ``owners`` has, which writes it before a word.
+
+    ``relations`` are names of relations.  The word stays, since Spark names a column as the query spells it.
 
     Raises ``Unsupported`` where a column cannot be found in the text.
     """
@@ -55,7 +59,7 @@ def qualify_names(project: Project, owners: Mapping[str, str], relations: Collec
         first = case.fold(parts[0])
         if first not in names or (len(parts) > 1 and first in relations):
             return None
-        return ".".join([owners[first], *map(quote, parts[1:])])
+        return ".".join([owners[first](parts[0]), *map(quote, parts[1:])])
 
     def change(scalar: Scalar) -> Scalar:
         found = _alone(scalar, names, case)

@@ -80,7 +80,7 @@ def _merges(join: Join) -> bool:
 def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     tree = _on(block.tree, names)  # the kind of a join is the first reason
     scope = from_columns(names, block.tree)
-    owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
+    owners = {names.fold(column.name): scope.sources[column.source].reference for column in scope.merged}
     relations = {source.folded_name for source in scope.sources if source.names}
     pairs = [pair for source in scope.sources for pair in source.columns_by_name.items()]
     with_fields = {name for name, columns in pairs if any(_has_fields(column.type) for column in columns)}

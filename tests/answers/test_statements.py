@@ -50,6 +50,8 @@ QUERIES = (
     f"""WITH w AS (FROM points |> WHERE v < 4) SELECT p.id, (FROM marks |> AGGREGATE max(k)) m FROM w p
     JOIN intervals i ON {BAND}""",
     "SELECT k, p.id, i FROM points p JOIN intervals USING (k) WHERE x BETWEEN lo AND hi AND k = 0",
+    "SELECT K, p.id, `K` + 1 AS n FROM points p JOIN intervals USING (K) WHERE x BETWEEN lo AND hi ORDER BY K",
+    "SELECT * FROM points p JOIN intervals i USING (K) WHERE p.x BETWEEN i.lo AND i.hi",
     "SELECT * FROM points p JOIN intervals i USING (k) WHERE p.x BETWEEN i.lo AND i.hi",
     "SELECT p.*, i.* FROM points p JOIN intervals i USING (k) WHERE p.x BETWEEN i.lo AND i.hi",
     "SELECT i.*, k + 1 FROM points p LEFT JOIN intervals i USING (k, v) WHERE p.x BETWEEN i.lo AND i.hi",
