@@ -143,9 +143,10 @@ class BoundReader:
         Where the argument is NaN, so is what is computed from it, and passes as the greatest value on the larger side.
         """
         is_larger, tree = self.scope.side(compared[1]) == "both", without_parentheses(self.conjunct.tree)
-        guarded = guarded or (isinstance(tree, exp.Between) and tree.this is compared[1])
+        is_between = isinstance(tree, exp.Between) and tree.this is compared[1]
+        guarded = guarded or (is_between and constant(tree.args["high"]) is not None)
         passes = is_larger and not guarded and may_be_nan(compared[1], self.scope)
-        mixed, fails = not self.scope.by_times, not is_larger
+        mixed, fails = not self.scope.by_times, constant(compared[1]) is not None
         return [
             replace(bound, mixed=mixed, nan_passes=passes, nan_fails=fails, implied=True)
             for operands in parts

@@ -36,13 +36,30 @@ def bounds_on_argument(
 ) -> list[Operands]:
     """The comparisons ``small ≤ large`` that follow from that of a function with a constant.
 
-    They are of the dividend of a quotient, or of a sum if ``sums``; empty where the argument is neither.
+    They are of the dividend of a quotient, or of a sum if ``sums``; empty where the argument is neither.  Part of a sum
+    may also be compared with an expression of one side.
     """
     for operand, other, is_lower in ((small, large, False), (large, small, True)):
         tree, value = without_parentheses(operand), constant(other)
-        if value is not None and scope.side(tree) == "both":
+        if scope.side(tree) != "both":
+            continue
+        if value is not None:
             return list(_solved(tree, value, is_lower, scope, sums=sums))
+        if sums:
+            return list(_multiplied(tree, other, is_lower, scope))
     return []
+
+
+def _multiplied(
+    tree: exp.Expression, other: exp.Expression, is_lower: bool, scope: ConditionScope
+) -> Iterator[Operands]:
+    """A part of a sum, as DOUBLE, against an expression of one side, as the sum against a multiple of it."""
+    type_, (rest, factor) = infer_type(tree, scope.type_of), unscaled(tree)
+    if isinstance(rest, exp.Cast) and sql_type(rest.to.sql("spark")).name == "double":
+        rest = without_parentheses(rest.this)
+    if type_ and type_.approximate and factor > 0 and isinstance(rest, _SUMS) and scope.side(other) != "both":
+        most = exp.Mul(this=exp.cast(other.copy(), "double"), expression=_double(1 / factor))
+        yield (most, rest) if is_lower else (rest, most)
 
 
 def _solved(
@@ -74,18 +91,22 @@ def _solved(
             yield from of(tree.expression, moved - value, turned=True)
         case exp.Round() | exp.Floor() | exp.Ceil() | exp.Cast() if _cuts_less_than_one(tree, scope):
             yield from of(tree.this, value + outward)
+        case exp.Anonymous(expressions=[argument, *_]) if tree.name.lower() == "bround":
+            yield from of(exp.Round(this=argument, decimals=next(iter(tree.expressions[1:]), None)), value)
         case _ if sums and isinstance(tree, _SUMS):
             yield (_double(value), tree) if is_lower else (tree, _double(value))
 
 
 def _cuts_less_than_one(tree: exp.Expression, scope: ConditionScope) -> bool:
-    """Whether a call returns a number that is less than one away from its argument, and none for NaN."""
-    if may_be_nan(tree.this, scope):  # floor(NaN) is 0
+    """Whether a call returns a number that is less than one away from its argument, and no number for NaN."""
+    to = sql_type(tree.to.sql("spark")) if isinstance(tree, exp.Cast) else None
+    keeps_nan = isinstance(tree, exp.Round) or (to is not None and to.approximate)
+    if not keeps_nan and may_be_nan(tree.this, scope):  # floor(NaN) is 0
         return False
-    if not isinstance(tree, exp.Cast):
+    if to is None:
         decimals = tree.args.get("decimals")
         return decimals is None or (constant(decimals) or Fraction(0)) >= 0
-    to, of = sql_type(tree.to.sql("spark")), infer_type(tree.this, scope.type_of)
+    of = infer_type(tree.this, scope.type_of)
     if of is None or not of.numeric or not to.numeric:
         return False
     return not to.integral or scope.ansi or isinstance(tree, exp.TryCast)  # without ANSI, integers wrap around

@@ -173,6 +173,10 @@ class Sum:
         if self._counts:
             raise Refused("it counts a time since 1970, and compares it with no other")
         if self._unit is not None:
+            for side, count, leaf in tuple(self.terms.values()) if self.counts_times else ():
+                if leaf.type.numeric:
+                    self._add_term(side, -count, leaf)
+                    self._add_micros(side, count, leaf.text, self._unit)
             micros = self.amount.micros + self.amount.number * self._unit
             self.amount = replace(self.amount, number=Fraction(0), micros=micros)
 
@@ -219,10 +223,14 @@ class Sum:
         if found is None or not found.numeric:
             raise Refused(f"the type of {sql(count)} is not known")
         tried = sql(speculative(count, self.scope))
-        text = f"(CAST({tried} AS DOUBLE) * {float(each.micros)!r}D)"
-        self._add_term(self.scope.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
+        self._add_micros(self.scope.side(count), sign, tried, each.micros)
         rounding = Fraction(1)  # Spark's own, to whole microseconds
         self.amount = self.amount.plus(Amount(spread=rounding, clock=not each.whole_days, lengths=True), 1)
+
+    def _add_micros(self, side: Side | Literal["both"] | None, sign: int, count: str, each: Fraction) -> None:
+        """So many lengths of time, as a leaf of microseconds."""
+        text = f"(CAST({count} AS DOUBLE) * {float(each)!r}D)"
+        self._add_term(side, sign, Leaf(text, SqlType("micros"), f"{text} micros"))
 
     def _add_counted(self, counted: CountedTime, sign: int) -> None:
         """The time whose whole units since 1970 are in the sum: it is less than a unit greater than these."""

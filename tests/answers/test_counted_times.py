@@ -43,6 +43,10 @@ CONDITIONS = (
     "b.t <= a.t AND to_date(b.t) >= CAST(a.t AS DATE) - 1",
     "a.t >= b.d AND CAST(a.t AS DATE) <= b.d + 1",
     "a.t >= b.d AND datediff(b.d, a.t) >= 0",
+    "b.t <= a.t AND unix_timestamp(a.t) - unix_timestamp(b.t) <= 60 * b.n",
+    "b.t <= a.t AND (unix_timestamp(a.t) - unix_timestamp(b.t)) / 60 <= b.n",
+    "(unix_timestamp(a.t) - unix_timestamp(b.t)) / 60 BETWEEN 0 AND a.n",
+    "b.t <= a.t AND datediff(a.t, b.t) <= b.n / 60",
     "a.t < b.d AND date_add(CAST(a.t AS DATE), 1) >= b.d",
 )
 
@@ -55,7 +59,10 @@ def test_joins_by_times_and_their_counts(spark: SparkSession, condition: str, zo
     own.conf.set("spark.sql.session.timeZone", zone)
     rows = ", ".join(f"({id_}, TIMESTAMP '{time} UTC')" for id_, time in enumerate(TIMES))
     rows = f"{rows}, ({len(TIMES)}, NULL)"
-    own.sql(f"CREATE TEMPORARY VIEW times AS SELECT id, t, CAST(t AS DATE) AS d FROM VALUES {rows} AS v(id, t)")
+    n = "CASE id % 5 WHEN 0 THEN NULL WHEN 1 THEN double('NaN') ELSE 45D * (id % 5 - 2) END"
+    own.sql(
+        f"CREATE TEMPORARY VIEW times AS SELECT id, t, CAST(t AS DATE) AS d, {n} AS n FROM VALUES {rows} AS v(id, t)"
+    )
     optimizer = Optimizer(own, Options(force=True))
     for kind in ("", "LEFT", "FULL", "LEFT ANTI"):
         items = "a.id" if kind == "LEFT ANTI" else "a.id, b.id AS other"

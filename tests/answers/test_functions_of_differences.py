@@ -50,6 +50,9 @@ SCALED = (
     "(a.x - b.x) / 3 <= 1 AND (a.x - b.x) / 3 > -0.5",
     "(a.x - b.x) / -3 <= 1 AND a.x <= b.x",
     "10 - 2 * (a.x - b.x) BETWEEN 8 AND 10",
+    "round(a.x - b.x, 1) BETWEEN 0 AND 1",
+    "bround(a.x - b.x) >= 0 AND bround(a.x - b.x) <= 1",
+    "CAST(a.x - b.x AS DOUBLE) / 3 <= b.x AND a.x >= b.x",
 )
 CUT = (
     "floor((a.x - b.x) / 3) BETWEEN 0 AND 1",
@@ -58,6 +61,7 @@ CUT = (
     "CAST((a.x - b.x) / 4 AS INT) BETWEEN -1 AND 1",
     "abs(round((a.x - b.x) / 7)) <= 1",
     "CAST(a.x - b.x AS DOUBLE) / 60 BETWEEN 0 AND 1",
+    "CAST(a.x - b.x AS DOUBLE) / 3 BETWEEN -1 AND b.x",
     "round(a.x - b.x) >= -2 AND floor(2 * (a.x - b.x)) <= 1",
 )
 CASES = [
@@ -82,7 +86,15 @@ def test_joins_by_functions_of_differences(spark: SparkSession, numbers: tuple[s
         assert_same(own, query, plan)
 
 
-@pytest.mark.parametrize("condition", ["floor(a.x - b.x) BETWEEN 0 AND 1", "a.x - b.x >= 0 AND b.x >= a.x - 2"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "floor(a.x - b.x) BETWEEN 0 AND 1",
+        "a.x - b.x >= 0 AND b.x >= a.x - 2",
+        "(a.x - b.x) / 3 BETWEEN -1 AND b.x",  # NaN is not greater than NaN
+        "a.x - b.x BETWEEN 0 AND b.x",
+    ],
+)
 def test_where_nan_passes_the_join_is_left_to_spark(spark: SparkSession, condition: str) -> None:
     query = f"SELECT * FROM VALUES (1D) AS a(x) JOIN (SELECT double('NaN') AS x) b ON {condition}"
     plan = Optimizer(spark, Options(force=True)).plan(query)

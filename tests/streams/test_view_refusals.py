@@ -33,7 +33,10 @@ def feeds(opt: Optimizer, tmp_path: Path) -> list[Feed]:
             "SELECT -a.k AS k, k + 1 AS n, count(DISTINCT a.id) FROM s a GROUP BY a.k ORDER BY a.k",
             "k is the name of a column and of an item; rename the item",
         ),
-        ("SELECT a.st.*, b.id FROM (SELECT k, struct(id, ts) AS st FROM s) a JOIN t b ON a.k = b.k", "fields of a struct"),
+        (
+            "SELECT a.st.*, b.id FROM (SELECT k, struct(id, ts) AS st FROM s) a JOIN t b ON a.k = b.k",
+            "fields of a struct",
+        ),
         ("SELECT id FROM few", "No relation of this query is a stream"),
     ],
 )
