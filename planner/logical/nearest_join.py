@@ -23,6 +23,7 @@ from dovetail.planner.types.schema import Column, SqlType
 Direction = Literal["backward", "forward", "both"]
 Difference = Literal["number", "date", "timestamp", ""]
 NEAREST_TIME = "__dt_nearest_time"  # the time of the match, in an expression over the left side
+NEAREST_OTHER = "__dt_nearest_other"  # what the time is compared with, in a form of a tolerance
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Tolerance:
     ``other``: an expression over the left row whose difference from the time is compared instead: ``other - time``, or
     ``time - other`` where the time is ``later``.
     ``value``: an expression over the right row that is compared instead of its time; ``endless``: NULL passes.
+    ``form``: what is computed of both and compared, an expression over ``NEAREST_TIME`` and ``NEAREST_OTHER``.
     """
 
     other: str
@@ -40,9 +42,13 @@ class Tolerance:
     bound: str
     value: str = ""
     endless: bool = False
+    form: str = ""
 
     def show(self, time: str) -> str:
         """The condition with a time, or the value, in its place."""
+        if self.form:
+            text = self.form.replace(NEAREST_TIME, time).replace(NEAREST_OTHER, operand(self.other))
+            return f"{text} {self.sign} {operand(self.bound)}"
         if not self.other:
             text = f"{time} {self.sign} {operand(self.bound)}"
             return f"({text} OR {time} IS NULL)" if self.endless else text
@@ -115,7 +121,7 @@ class Nearest:
     def texts(self) -> tuple[str, ...]:
         """The SQL of all that decides which rows are the nearest."""
         keys = (text for key in self.keys for text in (key.left, key.right))
-        tolerances = (text for one in self.tolerances for text in (one.other, one.bound, one.value))
+        tolerances = (text for one in self.tolerances for text in (one.other, one.bound, one.value, one.form))
         filters = (scalar.text for side in (*self.filters, self.kept) for scalar in side)
         return (*self.times, *keys, *(tie.text for tie in self.ties), *tolerances, *filters)
 

@@ -25,6 +25,7 @@ from dovetail.planner.types.try_expressions import try_form
 from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.analysis.unique import Unique, unique_keys
 from dovetail.rules.context import Context
+from dovetail.rules.nearest.monotone_form import MonotoneForm
 from dovetail.rules.nearest.shown_columns import shown_relations
 from dovetail.rules.query.condition_scope import condition_scope
 from dovetail.rules.query.decorrelation import check_deterministic
@@ -177,11 +178,11 @@ class Pairs:
         if wanted.near is not None:
             return wanted.near, False
         bounds = self.bounds(wanted)
-        if len(bounds) > 1:
+        if len({(self.scope.canonical(left), strict) for _, left, strict in bounds}) > 1:
             raise Refused(
                 f"{len(bounds)} conditions bound {sql(wanted.time)}; write one, with least()", bounds[1][0].place
             )
-        ((match, left_time, strict),) = bounds
+        match, left_time, strict = bounds[0]
         self.check_types(left_time, wanted.time, match)
         return left_time, strict
 
@@ -278,6 +279,10 @@ class Pairs:
                     if fits and turned.sign in (far if later else near):
                         self.check_difference(bounded)
                         return Tolerance(self.safe(other), later, turned.sign, self.safe(bound))
+            form = MonotoneForm(self.scope, self.wraps, lambda tree: self.is_time(tree, wanted))
+            if (grows := form.slope(bounded)) and turned.sign in (far if grows > 0 else near):
+                other, text = form.parts(bounded)
+                return Tolerance(self.safe(other) if other else "", False, turned.sign, self.safe(bound), form=text)
         return None
 
     def check_difference(self, difference: exp.Sub) -> None:

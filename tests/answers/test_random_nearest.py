@@ -54,6 +54,16 @@ KEYS = {
     "DOUBLE": ["0D", "-0D", "double('NaN')", "NULL"],
     "BOOLEAN": ["true", "false", "NULL"],
 }
+COUNTS = {  # conditions on counted times, and whether they count by local clocks; None for one that is no tolerance
+    "unix_timestamp({late}) - unix_timestamp({early}) <= 1800": False,
+    "(unix_millis({late}) - unix_millis({early})) / 60000 < 75": False,
+    "CAST({early} AS BIGINT) - CAST({late} AS BIGINT) >= -2700": False,
+    "floor((unix_seconds({late}) - unix_seconds({early})) / 1800) = 1": None,
+    "floor((unix_seconds({late}) - unix_seconds({early})) / 1800) <= 1": False,
+    "datediff({late}, {early}) <= 0": True,
+    "timestampdiff(MINUTE, {early}, {late}) <= 30": True,
+    "unix_timestamp({late}) - unix_timestamp({early}) >= 1800": None,
+}
 EQUAL = ("t.k = q.k", "q.k <=> t.k", "t.k = q.k AND q.j = t.j", "q.j + 1 = t.j + 1", "")
 ONE_SIDE = ("t.v > 1", "q.v > 1", "q.v IS NOT NULL AND t.v <> 2", "coalesce(q.v, 1) = 1", "true", "")
 BOTH_SIDES = ("q.v < t.v", "q.v + t.v > 2", "q.ts <> t.ts", "(q.v = 1 OR t.v = 1)", "q.v <> t.v")
@@ -211,6 +221,11 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
         monotone = difference not in tolerances or not (wraps or clocks or types[0] == "DOUBLE")
         # a bound alone bounds the first row from the other side
         taken = taken or (tolerances == (bound,) and "{first}" in form)
+    if types[0] == "TIMESTAMP" and draw(st.integers(0, 2)) == 0:
+        late, early = ("t.ts", "q.ts") if backward else ("q.ts", "t.ts")
+        count = draw(st.sampled_from(list(COUNTS)))
+        conditions.append(count.format(late=late, early=early))
+        monotone = monotone and COUNTS[count] is not None and not (COUNTS[count] and zone != "UTC")
     both = draw(st.integers(0, 5)) == 0
     if both:
         conditions.append(draw(st.sampled_from(BOTH_SIDES)))
