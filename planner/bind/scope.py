@@ -205,13 +205,15 @@ class BoundExpr:
 
             def means(ref: ColumnRef) -> bool:
                 found = after.find(ref)
-                return found is not None and found.owner == owner and names.is_same(found.name, name)
+                if found is None or found.owner != owner or not names.is_same(found.name, name):
+                    return False
+                return names.folded(found.column.field) == names.folded(origin.column.field)
 
             if means(origin.ref):
                 return None
-            parts = (*after.at(owner[0]).sources[owner[1]].names[-1:], name)
+            parts = (*after.at(owner[0]).sources[owner[1]].names[-1:], name, *origin.column.field)
             new = ColumnRef(parts, ".".join(map(quote, parts)))
-            if origin.column.field or not means(new):
+            if not means(new):
                 raise Refused(f"{origin.ref.text} would be ambiguous in a join")
             return new.text
 

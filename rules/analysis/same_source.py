@@ -103,17 +103,19 @@ def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[RelationLi
 
 
 def over_base(bound: BoundExpr, readings: tuple[RelationLineage | None, ...]) -> str:
-    """Rewrite an expression over the columns of the bases, qualified by relation number if there are several.
+    """Rewrite an expression over columns of the bases and their fields, with relation numbers if there are several.
 
     ``readings``: one for each relation of the scope; None for one that is a base itself.  Raises ``Refused``.
     """
 
     def base_value(found: BoundColumn) -> exp.Expression:
-        read = readings[found.check_no_field().relation]
+        read = readings[found.relation]
         inner = exp.column(found.name, quoted=True) if read is None else Scalar(read.value(found)).tree
-        if len(readings) == 1:
-            return inner
-        return replace_columns(inner, lambda base: exp.column(base.name, str(found.relation), quoted=True))
+        if len(readings) > 1:
+            inner = replace_columns(inner, lambda base: exp.column(base.name, str(found.relation), quoted=True))
+        for name in found.column.field:
+            inner = exp.Dot(this=inner, expression=exp.to_identifier(name, quoted=True))
+        return inner
 
     return canonical(bound.replace(base_value))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SCHEMA = "id INT, k INT, v INT"
+SCHEMA = "id INT, k INT, v INT, st STRUCT<k: INT>"
 KIND = "Kind of `Change`"
 CHANGES = f"{SCHEMA}, {quote(KIND)} STRING"
 Row = tuple[int | None, int | None, int | None]
@@ -75,12 +75,17 @@ class Table:
 
     def write(self, changes: list[tuple[str, Row]]) -> None:
         """The next file."""
-        lines = [json.dumps({"id": i, "k": k, "v": v, KIND: op}) for op, (i, k, v) in changes]
+        lines = [json.dumps({"id": i, "k": k, "v": v, "st": _struct(k), KIND: op}) for op, (i, k, v) in changes]
         hidden = self.folder / f".{self.files}"
         hidden.write_text("\n".join(lines))
         os.utime(hidden, (1_700_000_000 + self.files,) * 2)
         hidden.rename(self.folder / f"{self.files:04}.json")
         self.files += 1
+
+
+def _struct(k: int | None) -> dict[str, int] | None:
+    """The struct of a row, NULL for some."""
+    return None if k is None else {"k": k}
 
 
 def tables_of(opt: Optimizer, folder: Path, names: str = "stu") -> list[Table]:
@@ -105,7 +110,8 @@ def batch(tables: list[Table], query: str) -> Counter[str]:
     """What the query returns over the rows that are there."""
     session = tables[0].session
     for table in tables:
-        session.createDataFrame(table.rows, SCHEMA).createOrReplaceTempView(f"{table.name}_table")
+        rows = [(*row, _struct(row[1])) for row in table.rows]
+        session.createDataFrame(rows, SCHEMA).createOrReplaceTempView(f"{table.name}_table")
         query = query.replace(f" {table.name} ", f" {table.name}_table ")
     return Counter(str(tuple(row)) for row in session.sql(query).collect())
 
@@ -124,6 +130,8 @@ JOINS = {
         LEFT JOIN u c ON b.v = c.id JOIN s d ON c.k = d.id WHERE d.k < 4""",
     "later": """SELECT a.id, b.id AS bid, c.v FROM t b RIGHT JOIN s a ON a.k = b.id
         LEFT JOIN u c ON a.v = c.id AND coalesce(b.v, 1) = c.k""",
+    "fields of both": """SELECT a.id, a.st.k AS ak, b.v, c.st.k AS ck FROM s a
+        LEFT JOIN t b ON a.k = b.id AND a.st.k >= b.st.k LEFT JOIN u c ON a.v = c.id AND c.st.k <> b.st.k""",
     "field": """SELECT a.id, b.v FROM s a
         LEFT JOIN (SELECT id, v, named_struct('v', v, 'k', k) AS row FROM t WHERE true) b
         ON a.k = b.id AND b.row.k <> a.v""",
@@ -136,6 +144,8 @@ JOINS = {
 @example(seed=3, name="chain")
 @example(seed=6, name="later")
 @example(seed=4, name="field")
+@example(seed=5, name="fields of both")
+@example(seed=12, name="fields of both")
 def test_what_has_been_returned_is_the_join_of_what_is_there(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int, name: str
 ) -> None:
