@@ -8,12 +8,17 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from dovetail.planner.band.linear import constant
 from dovetail.planner.conditions.compared import flat, null_test
 from dovetail.planner.errors import Unsupported
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 
 _EQUALITY = re.compile(r"(?<![<>!])=|<=>|(?i:\bequal_null\b)")
 _BY_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_OF_SUMS = (
+    *(exp.Add, exp.SafeAdd, exp.Sub, exp.SafeSubtract, exp.Mul, exp.Div, exp.IntDiv, exp.Neg, exp.Abs),
+    *(exp.DateDiff, exp.TimestampDiff, exp.Floor, exp.Ceil, exp.Round, exp.Cast),
+)
 
 
 class EndlessComparison(NamedTuple):
@@ -34,7 +39,7 @@ def orders(conjunct: Scalar) -> bool:
 
 def looks_like_band(conjunct: Scalar) -> bool:
     """Whether a conjunct compares by order and so may belong to a band; cheap, and never looks anything up."""
-    if not orders(conjunct):
+    if not (orders(conjunct) or may_equal(conjunct) or " in" in conjunct.text.lower()):
         return False
     try:
         compares = any(True for _ in comparisons(conjunct.tree)) or endless_comparison(conjunct.tree)
@@ -123,7 +128,10 @@ def _arguments(tree: exp.Expression, function: type[exp.Func]) -> list[exp.Expre
 
 
 def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:
-    """Yield every ``small ≤ large`` (or <) of a conjunct, in order."""
+    """Yield every ``small ≤ large`` (or <) of a conjunct, in order.
+
+    ``a.x - b.y = 7`` and ``a.x - b.y IN (1, 7)`` lie between constants: Spark joins on neither.
+    """
     match tree:
         case exp.Paren():
             yield from comparisons(tree.this)
@@ -133,11 +141,28 @@ def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expr
         case exp.And():
             yield from comparisons(tree.this)
             yield from comparisons(tree.expression)
+        case exp.EQ() | exp.In() if found := _values(tree):
+            value, constants = found
+            yield min(constants, key=constant), value  # type: ignore[arg-type]
+            yield from without_abs(value, max(constants, key=constant))  # type: ignore[arg-type]
         case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             small, large = tree.this, tree.expression
             if isinstance(tree, exp.GT | exp.GTE):
                 small, large = large, small
             yield from without_abs(small, large)
+
+
+def _values(tree: exp.EQ | exp.In) -> tuple[exp.Expression, list[exp.Expression]] | None:
+    """What may be over both sides, and the numbers that it equals one of; None for any other condition."""
+    if isinstance(tree, exp.In):
+        value, numbers = tree.this, tree.expressions
+    else:
+        value, other = tree.this, tree.expression
+        value, numbers = (other, [value]) if constant(value) is not None else (value, [other])
+    if not numbers or any(constant(number) is None for number in numbers):
+        return None
+    is_sum = isinstance(without_parentheses(value), _OF_SUMS) and may_read_both_sides(value)
+    return (value, numbers) if is_sum else None
 
 
 def without_abs(small: exp.Expression, large: exp.Expression) -> tuple[tuple[exp.Expression, exp.Expression], ...]:

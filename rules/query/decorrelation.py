@@ -33,7 +33,7 @@ def bounds(conjuncts: tuple[Scalar, ...]) -> int:
     """How many bounds these conjuncts could set: a band needs two.  Cheap, and never looks anything up."""
     count = 0
     for conjunct in filter(looks_like_band, conjuncts):
-        twice = conjunct.tree.find(exp.Between, exp.Abs)
+        twice = conjunct.tree.find(exp.Between, exp.Abs, exp.EQ, exp.In)
         count += 2 if twice else len(list(conjunct.tree.find_all(exp.LT, exp.LTE, exp.GT, exp.GTE)))
     return count
 

@@ -29,6 +29,9 @@ TIMES = (
     *("0001-01-02 00:00:00", "0001-01-03 12:00:00", "9999-12-30 00:00:00", "9999-12-30 18:00:00.000001"),
 )
 CONDITIONS = (
+    "datediff(a.t, b.t) = 1",
+    "floor((unix_timestamp(a.t) - unix_timestamp(b.t)) / 3600) = 0",
+    "timestampdiff(HOUR, b.t, a.t) IN (0, 2)",
     "unix_timestamp(a.t) - unix_timestamp(b.t) BETWEEN 0 AND 3600",
     "abs(unix_millis(a.t) - unix_millis(b.t)) <= 1500",
     "b.t <= a.t AND unix_timestamp(a.t) - unix_timestamp(b.t) <= 3600",
