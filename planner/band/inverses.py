@@ -109,7 +109,7 @@ def _cuts_less_than_one(tree: exp.Expression, scope: ConditionScope) -> bool:
     of = infer_type(tree.this, scope.type_of)
     if of is None or not of.numeric or not to.numeric:
         return False
-    return not to.integral or scope.ansi or isinstance(tree, exp.TryCast)  # without ANSI, integers wrap around
+    return not to.integral or scope.ansi or bool(tree.args.get("safe"))  # without ANSI, CAST wraps around
 
 
 def _of_dividend(quotient: exp.Expression, value: Fraction, is_lower: bool) -> Iterator[Operands]:
