@@ -58,7 +58,7 @@ class ConditionScope:
     ``side`` returns None for an expression without columns of either side, and raises ``Refused`` for a column that
     cannot be placed.  ``canonical`` returns one text for every way to write the same expression.  ``volatile_call``
     returns the first call that may be volatile.  ``guards``: the conjuncts in front of the one that is read.
-    ``by_times``: what a call counts is read in its place, as far as the count tells (``counted_times.py``).
+    ``by_times``: a time is read in the place of a call that counts it (``counted_times.py``).
     """
 
     side: Callable[[exp.Expression], Side | Literal["both"] | None]

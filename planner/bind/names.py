@@ -315,10 +315,10 @@ class Resolver(NameCase):
         USING or NATURAL merges some.
         """
         numbers = self.starred(star, sources)
-        if not numbers:
-            raise Refused(f"{sql(star)} shows the fields of a struct; name them")
-        if relation and any(isinstance(node, Join) and (node.using or node.natural) for node in relation.walk()):
-            raise Refused(f"USING or NATURAL merges columns of its {sql(star)}")
+        merges = relation and any(isinstance(node, Join) and (node.using or node.natural) for node in relation.walk())
+        if merges or not numbers:
+            reason = "shows columns that USING or NATURAL merges" if numbers else "shows the fields of a struct"
+            raise Refused(f"{sql(star)} {reason}; name them")
         return tuple((n, column) for n in numbers for column in sources[n].known_columns())
 
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
