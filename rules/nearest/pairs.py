@@ -158,8 +158,11 @@ class Pairs:
             else:
                 self.add(conjunct, wanted, left_time, found)
         left, right = shown_relations((*readers, *excluded), self.join, self.ctx)
+        times, time_type = self.times(left_time, wanted.time)
+        if time_type != self.scope.type_of(wanted.time) and any(one.other for one in found.tolerances):
+            raise Refused(f"a tolerance subtracts {sql(wanted.time)}, which is compared as a TIMESTAMP")
         return Nearest(
-            (self.safe(left_time), self.safe(wanted.time)),
+            times,
             wanted.direction,
             strict,
             tuple(found.keys),
@@ -170,8 +173,20 @@ class Pairs:
             right,
             count=wanted.count + len(excluded),
             nulls_first=wanted.nulls_first,
-            time_type=self.scope.type_of(wanted.time),
+            time_type=time_type,
         )
+
+    def times(self, left: exp.Expression, right: exp.Expression) -> tuple[tuple[str, str], SqlType | None]:
+        """Both times and the type in which Spark compares them: a DATE with a TIMESTAMP as a TIMESTAMP."""
+        types = [self.scope.type_of(time) for time in (left, right)]
+        texts = self.safe(left), self.safe(right)
+        if not _are_date_and_timestamp(*types):
+            return texts, types[1]
+        first, second = (
+            f"CAST({text} AS TIMESTAMP)" if of and of.name == "date" else text
+            for text, of in zip(texts, types, strict=True)
+        )
+        return (first, second), SqlType("timestamp")
 
     def left_time(self, wanted: Wanted) -> tuple[exp.Expression, bool]:
         """The expression over the left side that is compared with the time, and whether strictly."""
@@ -307,7 +322,7 @@ class Pairs:
     def check_types(self, left: exp.Expression, right: exp.Expression, match: Scalar) -> None:
         """Raise ``Refused`` unless both times are sorted as they are compared."""
         types = self.scope.type_of(left), self.scope.type_of(right)
-        if not _comparable(*types):
+        if not (_comparable(*types) or _are_date_and_timestamp(*types)):
             raise Refused(f"{match.shown} compares {types[0]} with {types[1]}", match.place)
         if not all(t is not None and t.ordered and "collate" not in t.text for t in types):
             raise Refused(
@@ -351,6 +366,10 @@ def comparisons_of(conjunct: Scalar) -> tuple[Comparison, ...]:
 def comparison_text(part: Comparison) -> str:
     """A comparison in SQL."""
     return f"{operand(sql(part.left))} {part.sign} {operand(sql(part.right))}"
+
+
+def _are_date_and_timestamp(*types: SqlType | None) -> bool:
+    return {type_.name for type_ in types if type_} == {"date", "timestamp"}
 
 
 def _comparable(left: SqlType | None, right: SqlType | None) -> bool:
