@@ -46,6 +46,10 @@ TIMES = {  # the types of both times, their values, and a tolerance
         ["'2026-03-29 02:30:00'", "'2026-03-29 03:30:00'", "'2026-03-29 03:00:00'", "NULL"],
         "INTERVAL 45 MINUTES",
     ),
+    **dict.fromkeys(
+        (("DATE", "TIMESTAMP"), ("TIMESTAMP", "DATE")),
+        (["'2026-01-01'", "'2026-01-01 12:00:00'", "'2026-01-02'", "'2026-01-01 23:59:59'", "NULL"], ""),
+    ),
     ("STRING", "STRING"): (["'a'", "'b'", "'A'", "''", "'é'", "NULL"], ""),
 }
 KEYS = {
@@ -355,6 +359,7 @@ def by_distance(draw: st.DrawFn, forms: dict[str, bool] = NEAR) -> RandomQuery:
     clocks = types[0] == "TIMESTAMP" and case.zone != "UTC"
     taken = forms[form] and not both and not wraps and not clocks and types[0] != "STRING"
     taken = taken and not (types[0] == "DOUBLE" and (EXACT in form or "q.seq" in form))
+    taken = taken and set(types) != {"DATE", "TIMESTAMP"}
     taken = taken and types[0] != "DECIMAL(36,0)"  # Spark rounds what it negates to 34 digits, in abs() too
     return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
 
