@@ -252,6 +252,13 @@ FAULTS = (
         "nearest",
     ),
     Fault(
+        "an item over both rows is there without a match",
+        "planner/physical/nearest_union.py",
+        'f"CASE WHEN {near} IS NOT NULL THEN {value} END"',
+        "value",
+        "nearest",
+    ),
+    Fault(
         "the nearer side is dropped",
         NEAREST,
         "CASE WHEN {other} < {own} THEN",

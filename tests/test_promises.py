@@ -148,6 +148,11 @@ def test_a_schema_that_differs_means_that_the_original_runs(
         None,
     )
     assert "schema check declined" in plan.explain("trace")
+    nearest = "SELECT p.id, (SELECT i.w FROM i WHERE i.lo <= p.x ORDER BY i.lo DESC LIMIT 1) AS w FROM p"
+    plan = Optimizer(session, FORCE).plan(nearest)
+    assert not plan.rewritten
+    (warning,) = plan.warnings
+    assert "may pick another row; select i.lo in a subquery with the LIMIT" in warning.reason
     monkeypatch.setattr(planning, "to_sql", lambda *_: "SELECT nonsense FROM p")
     plan = Optimizer(session, FORCE).plan(BAND)
     assert "Spark does not take the rewriting" in plan.declined[-1].reason

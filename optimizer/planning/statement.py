@@ -75,7 +75,7 @@ def plan_sql(
     if reason or not complete:
         fallback = _plan_with_stream_rules(text, catalog, restrict_to_lookup_rules(options), stop_after)
         plan = _fall_back_to_lookup_rules(plan, reason, references, fallback)
-    _warn_of_lost_orders(plan, catalog)
+    warn_of_lost_orders(plan, catalog)
     return apply_strict_hints(_with_reason(replace(plan, options=options), options), options)
 
 
@@ -88,10 +88,11 @@ def apply_strict_hints(plan: Plan, options: Options) -> Plan:
     return replace(plan, error=HintError(reason, first.place))
 
 
-def _warn_of_lost_orders(plan: Plan, catalog: Catalog) -> None:
-    """Add a warning for each subquery of which Spark loses the order as it is written."""
+def warn_of_lost_orders(plan: Plan, catalog: Catalog) -> None:
+    """Add a warning for each subquery of which Spark loses the order as it is written, instead of earlier ones."""
     if plan.logical is None or plan.error:
         return
+    plan.trace.warnings = tuple(w for w in plan.trace.warnings if w.rule != "spark")
     for one in lost_orders(plan.logical, Resolver(catalog, {})):
         kept = plan.rewritten and plan.physical is not None and one.limit not in map(unwrap, plan.physical.walk())
         keys = ", ".join(key.shown for key in one.sort.keys)

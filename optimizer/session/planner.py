@@ -16,7 +16,7 @@ from dovetail.optimizer.planning.lookups import (
 )
 from dovetail.optimizer.planning.parameters import name_parameters
 from dovetail.optimizer.planning.plan import Plan
-from dovetail.optimizer.planning.statement import apply_strict_hints, plan_sql
+from dovetail.optimizer.planning.statement import apply_strict_hints, plan_sql, warn_of_lost_orders
 from dovetail.optimizer.planning.switches import find_switch
 from dovetail.optimizer.session.plan_cache import PlanCache, is_worth_caching
 from dovetail.optimizer.session.schema_validation import schema_difference_without_rows, validate_schema
@@ -313,7 +313,10 @@ class SessionPlanner:
         elif sources and plan.logical and (error := make_missing_time_error(plan.logical, catalog)):
             raise error
         elif plan.rewritten:
-            plan = apply_strict_hints(validate_schema(plan, catalog), self.options)
+            plan = validate_schema(plan, catalog)
+            if not plan.rewritten:
+                warn_of_lost_orders(plan, catalog)
+            plan = apply_strict_hints(plan, self.options)
             if plan.error:
                 raise plan.error
         return plan

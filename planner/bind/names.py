@@ -150,7 +150,7 @@ class Resolver(NameCase):
 
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
         if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
-            return (*self.sources(node.left), *(Source((one.name,), one.columns) for one in node.nearest.right))
+            return tuple(Source((one.name,), one.columns) for one in (*node.nearest.left, *node.nearest.right))
         match plan := unwrap(node):
             case Nested() if not plan.alias:
                 return self.sources(plan.child)

@@ -72,12 +72,20 @@ class ShownRelation:
     ``values``: the expressions that are its columns, where it is a subquery; otherwise they are columns of that name.
     Over the right side, or over the left side and ``NEAREST_TIME``.
     ``hidden``: whether no ``*`` shows it.
+    ``match``: a relation of the right side.  Its columns travel instead of ``values``, which are computed above the
+    join, over both rows.
     """
 
     name: str
     columns: tuple[Column, ...]
     values: tuple[str, ...] = ()
     hidden: bool = False
+    match: ShownRelation | None = None
+
+    @property
+    def carried(self) -> ShownRelation:
+        """The relation whose columns travel with the rows."""
+        return self.match or self
 
     @property
     def expressions(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from dovetail.planner.expr import Scalar, quote
 from dovetail.planner.expr.substitution import operand
-from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest
+from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, ShownRelation
 from dovetail.planner.physical.nearest_candidates import Candidates
 from dovetail.planner.physical.presort import presort
 from dovetail.planner.types.schema import Column, SqlType
@@ -31,7 +31,7 @@ def right_row(nearest: Nearest) -> str:
 
 def fields_of_right_row(nearest: Nearest) -> dict[str, str]:
     """The columns of a right row, its time where that is needed, and its ties where one row is chosen."""
-    columns = [column for relation in nearest.right for column in relation.expressions]
+    columns = [column for relation in nearest.right for column in relation.carried.expressions]
     fields = {f"c{n}": column for n, column in enumerate(columns) if NEAREST_TIME not in column}
     fields |= {f"u{n}": one.value for n, one in enumerate(nearest.tolerances) if one.value}
     if any(not one.value for one in nearest.tolerances) or nearest.direction == "both" or not fields:
@@ -238,16 +238,31 @@ class NearestUnion:
     def relations(self) -> Iterator[tuple[str, str]]:
         """The relations of the join by name, each with its columns as they are shown; none of those without any."""
         left = (self.left_value(n) for n in range(len(self.shown)))
-        matched = [c for relation in self.nearest.right for c in relation.columns]
-        right = (self.matched(self.right_value(n), c) for n, c in enumerate(matched))
+        matched = [c for relation in self.nearest.right for c in relation.carried.columns]
+        computed = any(relation.match for relation in self.nearest.right)  # and are read only where there is a match
+        right = (self.matched(self.right_value(n), c, known=computed) for n, c in enumerate(matched))
         for side, values in ((self.nearest.left, left), (self.nearest.right, right)):
             for relation in side:
-                columns = [
+                carried = relation.carried
+                columns = ", ".join(
                     f"{self.over_time(text, c) if NEAREST_TIME in text else value} AS {quote(c.name)}"
-                    for c, text, value in zip(relation.columns, relation.expressions, values, strict=False)
-                ]
-                if columns:
-                    yield relation.name, ", ".join(columns)
+                    for c, text, value in zip(carried.columns, carried.expressions, values, strict=False)
+                )
+                if relation.match:
+                    yield relation.name, self.computed(relation, columns)
+                elif columns:
+                    yield relation.name, columns
+
+    def computed(self, relation: ShownRelation, columns: str) -> str:
+        """A select list over both rows, whose match has some columns; NULL in a left join without a match."""
+        match, near = relation.carried, f"{self.name}.{self.name}_near"
+        plain = [e for e, c in zip(match.expressions, match.columns, strict=True) if not _filler(c)]
+        values = (
+            value if self.kind == "inner" or value in plain else f"CASE WHEN {near} IS NOT NULL THEN {value} END"
+            for value in relation.values
+        )
+        items = ", ".join(f"{value} AS {quote(c.name)}" for value, c in zip(values, relation.columns, strict=True))
+        return f"{items} FROM (SELECT {columns}) AS {quote(match.name)}" if columns else items
 
     def over_time(self, expression: str, column: Column) -> str:
         """An expression over the left row and the time of the match."""
@@ -274,10 +289,15 @@ class NearestUnion:
         field = f"{near}['{name}']"
         return field if self.kind == "inner" else f"CASE WHEN {near} IS NOT NULL THEN {field} END"
 
-    def matched(self, value: str, column: Column) -> str:
-        """A column of the match: in an inner join one that is never NULL stays such a column."""
-        filler = column.type.filler if column.type and self.kind == "inner" and not column.may_be_null else None
+    def matched(self, value: str, column: Column, *, known: bool = False) -> str:
+        """A column of the match: in an inner join, or where a match is ``known``, never NULL stays so to Spark."""
+        filler = _filler(column) if known or self.kind == "inner" else None
         return f"coalesce({value}, {filler})" if filler else value
+
+
+def _filler(column: Column) -> str | None:
+    """A value for a column that is never NULL; None for any other."""
+    return column.type.filler if column.type and not column.may_be_null else None
 
 
 def _known(*expressions: str) -> list[Scalar]:

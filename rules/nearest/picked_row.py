@@ -17,16 +17,17 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
 from dovetail.planner.expr.substitution import without_alias
-from dovetail.planner.logical import Derived, Join, Limit, Logical, Sort
-from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest
+from dovetail.planner.logical import Derived, Join, JoinKind, Limit, Logical, Sort
+from dovetail.planner.logical.nearest_join import NEAREST_TIME, Nearest, ShownRelation
 from dovetail.planner.tree import Node
-from dovetail.planner.types.schema import Column
+from dovetail.planner.types.schema import Column, SqlType
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.distance import may_be_distance, read_distance
 from dovetail.rules.nearest.extremes import decided_by
 from dovetail.rules.nearest.first_row import wanted_by
 from dovetail.rules.nearest.pairs import Pairs, Wanted
-from dovetail.rules.query.decorrelation import check_inner
+from dovetail.rules.nearest.shown_columns import shown_relations
+from dovetail.rules.query.decorrelation import check_deterministic, check_inner
 from dovetail.rules.query.from_items import bare
 from dovetail.rules.query.query_block import QueryBlock, read_block
 
@@ -40,6 +41,7 @@ class PickedRow:
     nearest: Nearest
     values: tuple[Scalar, ...]
     columns: tuple[Column, ...]  # what is known of each value; without a name
+    match: ShownRelation | None = None  # over whose columns the values are computed above the join
 
 
 def may_pick(query: Node) -> QueryBlock | None:
@@ -107,11 +109,11 @@ class LeftRows:
 
 
 def picked_row(
-    left: LeftRows, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context, most: int = 1
+    left: LeftRows, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context, kind: JoinKind, most: int = 1
 ) -> PickedRow | None:
     """The row that a subquery picks for each row of ``left``, or up to ``most``; None where it picks none by a time.
 
-    Raises ``Refused`` where the subquery needs other rows as well.
+    ``kind``: of the join with these rows.  Raises ``Refused`` where the subquery needs other rows as well.
     """
     check_inner(block.tree, ctx.names)
     beside = _Beside(left, block, ctx)
@@ -130,22 +132,58 @@ def picked_row(
     for value in values:
         if is_windowed(value):
             raise Refused(f"{value.shown} is computed over all rows of the subquery", value.place)
-    columns, values = zip(*(_of_the_match(value, wanted, pairs) for value in values), strict=True)
     nearest = replace(pairs.nearest(wanted, readers), complete=wanted.near is not None)
+    carried = [_of_the_match(value, wanted, pairs) for value in values]
+    if None in carried or (kind != "left" and not all(_is_known(one) for one in carried if one)):
+        try:
+            match = _relation_read(values, pairs)
+            columns = tuple(_column(_tree(value), pairs, pairs.scope.type_of(_tree(value))) for value in values)
+            return PickedRow(block.tree, condition, nearest, values, columns, match)
+        except Refused:
+            if None in carried:
+                raise
+    columns, values = zip(*filter(None, carried), strict=True)
     return PickedRow(block.tree, condition, nearest, values, columns)
 
 
-def _of_the_match(value: Scalar, wanted: Wanted, pairs: Pairs) -> tuple[Column, Scalar]:
+def _is_known(item: tuple[Column, Scalar]) -> bool:
+    """Whether it is known of an item if it may be NULL.  Of others Spark finds out, where they are computed above."""
+    return isinstance(_tree(item[1]), exp.Column) or NEAREST_TIME in item[1].text
+
+
+def _relation_read(values: tuple[Scalar, ...], pairs: Pairs) -> ShownRelation:
+    """The relation of the subquery with the columns that items read, which are computed above the join.
+
+    Raises ``Refused`` where items read several relations, or may not be computed elsewhere.
+    """
+    for value in values:
+        check_deterministic(value, pairs.scope.volatile_call)
+    relations = shown_relations(values, pairs.join, pairs.ctx)[1]
+    first, *others = [one for one in relations if one.columns] or relations
+    if others:
+        names = f"{first.name} and {others[0].name}"
+        raise Refused(f"an item over both rows stands next to columns of {names}; compute it above the subquery")
+    return first
+
+
+def _tree(value: Scalar) -> exp.Expression:
+    return value.tree.unalias()  # type: ignore[return-value]
+
+
+def _of_the_match(value: Scalar, wanted: Wanted, pairs: Pairs) -> tuple[Column, Scalar] | None:
     """An item over the row that a subquery picks, and what is known of it; the distance is one over ``NEAREST_TIME``.
 
-    Raises ``Refused`` for any other.
+    None for any other.
     """
-    tree: exp.Expression = value.tree.unalias()  # type: ignore[assignment]
+    tree = _tree(value)
     if not value.plans and pairs.side(tree) in ("right", None):
         return _column(tree, pairs), value
-    distance = None if value.plans or wanted.near is None else read_distance(tree, pairs, value.place)
+    try:
+        distance = None if value.plans or wanted.near is None else read_distance(tree, pairs, value.place)
+    except Refused:
+        return None
     if distance is None or distance.right != wanted.time:
-        raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
+        return None
     over_time = tree.transform(lambda node: exp.column(NEAREST_TIME) if node == distance.right else node)
     nullable = any(_column(end, pairs).may_be_null for end in (distance.left, distance.right))
     return Column("", nullable=nullable), Scalar(sql(over_time), (), value.place)
@@ -193,10 +231,10 @@ class _Beside:
         return (0, column.relation - self.first), column.column.name
 
 
-def _column(tree: exp.Expression, pairs: Pairs) -> Column:
-    """The type of a value, and whether it may be NULL."""
+def _column(tree: exp.Expression, pairs: Pairs, typed: SqlType | None = None) -> Column:
+    """The type of a value, and whether it may be NULL; ``typed``: the type of one that is no column."""
     join = pairs.join
     found = pairs.ctx.scope(join.left, join.right).find(tree) if isinstance(tree, exp.Column) else None
     if found is None or found.column.field:
-        return Column("")
+        return Column("", typed)
     return Column("", found.column.typed, nullable=isinstance(bare(join.right), Join) or found.column.nullable)

@@ -187,7 +187,7 @@ class _Blocks:
         One whose columns a ``*`` shows, since it stands in FROM, may pick several rows.
         """
         readers = (*self.readers, *self.items, *self.condition)
-        picked = picked_row(left, block, readers, self.ctx, most=1 if shown.hidden else MOST_ROWS)
+        picked = picked_row(left, block, readers, self.ctx, shown.kind, most=1 if shown.hidden else MOST_ROWS)
         if picked is None:
             return None
         if shown.item:
@@ -198,7 +198,7 @@ class _Blocks:
         values = tuple(sql(value.tree.unalias()) for value in picked.values)
         columns = tuple(replace(c, name=name) for c, name in zip(picked.columns, names, strict=True))
         kept = kept_rows(self.block.condition, (self.tree,), left.rows, left.first, self.ctx) if keeps else ()
-        relation = ShownRelation(shown.alias, columns, values, shown.hidden)
+        relation = ShownRelation(shown.alias, columns, values, shown.hidden, picked.match)
         nearest = replace(picked.nearest, right=(relation,), kept=kept)
         join = NearestJoin(left.rows, picked.relation, shown.kind, "LEFT JOIN", picked.condition, nearest, certain=True)
         self.joins.append(join)

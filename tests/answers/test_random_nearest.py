@@ -155,6 +155,13 @@ PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
     "WHERE (SELECT {last}(q.ts) FROM q WHERE {on}) IS NOT NULL GROUP BY o.k": True,
     "SELECT x.z FROM t, LATERAL (SELECT t.v + 1 AS z) x "
     "WHERE x.z > 1 OR (SELECT {last}(q.ts) FROM q WHERE {on}) IS NULL": True,
+    "SELECT t.id, (SELECT t.v + q.v FROM q WHERE {on} ORDER BY {order} LIMIT 1) AS v FROM t": True,
+    "SELECT t.*, x.* FROM t, LATERAL (SELECT coalesce(q.v, 0) AS a, q.v IS NULL AS b, struct(q.ts, t.ts AS o) AS c, "
+    "1 AS d FROM q WHERE {on} ORDER BY {order} LIMIT 1) x": True,
+    "SELECT t.id, x.* FROM t LEFT JOIN LATERAL (SELECT seq, coalesce(q.v, t.v, 7) AS a, t.ts AS b FROM q WHERE {on} "
+    "ORDER BY {order} LIMIT 2) x ON true": True,
+    "SELECT t.id FROM t WHERE coalesce((SELECT coalesce(t.v, q.seq) FROM q WHERE {on} ORDER BY {order} LIMIT 1), 1) "
+    "= 1": True,
     "SELECT t.id FROM t WHERE t.ts >= (SELECT count(*) FROM q WHERE {on})": False,
     "SELECT t.id FROM t WHERE t.ts IN (SELECT {last}(q.ts) FROM q WHERE {on})": False,
     "SELECT t.id, x.* FROM t, LATERAL (SELECT q.ts, q.seq FROM q WHERE {on} ORDER BY 2, q.ts LIMIT 1) x": False,
@@ -317,7 +324,7 @@ PICKED_BY_DISTANCE = {  # with what decides in the select list, since Spark lose
     "SELECT t.id, x.d FROM {lateral} (SELECT q.seq, {d} AS d FROM q WHERE {on} ORDER BY d, q.seq LIMIT 2) x": False,
     "SELECT t.id, x.d FROM {lateral} (SELECT q.seq, {d} AS d FROM q WHERE {on} ORDER BY d DESC LIMIT 1) x": False,
     "SELECT t.id, x.s FROM {lateral} (SELECT q.seq, q.v + t.v AS s, {d} AS d FROM q WHERE {on} "
-    "ORDER BY d, q.seq LIMIT 1) x": False,
+    "ORDER BY d, q.seq LIMIT 1) x": True,
     "SELECT t.id, x.d FROM {lateral} (SELECT DISTINCT {d} AS d FROM q WHERE {on} ORDER BY d LIMIT 1) x": False,
 }
 
