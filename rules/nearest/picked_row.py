@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.bind.scope import BoundColumn, Scope
-from dovetail.planner.bind.select_list import over_from
+from dovetail.planner.bind.select_list import item_at, over_from
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
+from dovetail.planner.expr import Scalar, is_star, quote, sql, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, is_windowed, sort_key
 from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.logical import Derived, Join, JoinKind, Limit, Logical, Sort
@@ -49,14 +49,15 @@ def may_pick(query: Node) -> QueryBlock | None:
     block = _without_wrapper(read_block(query))
     if block is None or block.below or block.project.hint or block.project.quantifier:
         return None
-    by_distance = any(may_be_distance(key) for clause in block.above if isinstance(clause, Sort) for key in clause.keys)
-    return block if by_distance or any(map(looks_like_band, block.condition)) else None
+    keys = [key for clause in block.above if isinstance(clause, Sort) for key in clause.keys]
+    read = (*keys, *block.project.items) if any(map(_is_number, keys)) else keys
+    return block if any(map(may_be_distance, read)) or any(map(looks_like_band, block.condition)) else None
 
 
 def _without_wrapper(block: QueryBlock | None) -> QueryBlock | None:
     """``SELECT x.v FROM (SELECT q.price AS v, q.ts AS o … ORDER BY o LIMIT 1) AS x`` as the block inside, with item v.
 
-    Keys of ORDER BY that are names of items become their expressions.
+    Keys of ORDER BY that are names or numbers of items become their expressions.
     """
     if block is None:
         return None
@@ -66,9 +67,10 @@ def _without_wrapper(block: QueryBlock | None) -> QueryBlock | None:
         if inner is None or not inner.above or around.lateral or around.renames or not isinstance(shown, exp.Column):
             return block
         items = [item for item in inner.project.items if item.tree.alias_or_name.lower() == shown.name.lower()]
-        if len(items) != 1 or shown.table not in ("", around.alias):
-            return block
         inner = _with_expressions(inner)
+        keys = (key for clause in inner.above if isinstance(clause, Sort) for key in clause.keys)
+        if len(items) != 1 or shown.table not in ("", around.alias) or any(map(_is_number, keys)):
+            return block
         value, name = without_alias(items[0]), block.project.items[0].tree.alias_or_name
         item = replace(value, text=f"{value.text} AS {quote(name)}")
         return replace(inner, project=replace(inner.project, items=(item,)))
@@ -76,15 +78,26 @@ def _without_wrapper(block: QueryBlock | None) -> QueryBlock | None:
 
 
 def _with_expressions(block: QueryBlock) -> QueryBlock:
-    """A block whose ORDER BY has expressions in the place of the names of items, where they are spelled the same."""
-    named = {item.tree.alias: without_alias(item) for item in block.project.items if item.tree.alias}
+    """A block whose ORDER BY has expressions in the place of the names of items, where they are spelled the same.
+
+    And of their numbers, where no ``*`` stands for several columns.
+    """
+    items = block.project.items
+    named = {item.tree.alias: without_alias(item) for item in items if item.tree.alias}
+    numbered = () if any(is_star(item.tree) for item in items) else items
 
     def expression(key: Scalar) -> Scalar:
         tree = without_parentheses(key.tree)
-        return named.get(tree.name, key) if isinstance(tree, exp.Column) and len(tree.parts) == 1 else key
+        is_name = isinstance(tree, exp.Column) and len(tree.parts) == 1
+        item = named.get(tree.name) if is_name else item_at(key, numbered)
+        return key if item is None or _is_number(item) else item
 
     above = (replace(c, keys=tuple(map(expression, c.keys))) if isinstance(c, Sort) else c for c in block.above)
     return replace(block, above=tuple(above))
+
+
+def _is_number(key: Scalar) -> bool:
+    return isinstance(without_parentheses(key.tree), exp.Literal)
 
 
 def relations_read(tree: Logical, block: QueryBlock, ctx: Context) -> frozenset[int]:

@@ -319,6 +319,10 @@ PICKED_BY_DISTANCE = {  # with what decides in the select list, since Spark lose
     "ORDER BY d{nulls}, w DESC NULLS FIRST, q.seq LIMIT 1) x WHERE t.v > 0 OR x.d IS NULL": True,
     "SELECT * FROM {lateral} (SELECT *, {d} AS d FROM q WHERE {on} AND q.ts IS NOT NULL "
     "ORDER BY d{nulls}, q.seq DESC LIMIT 1) x(a, b, c, e, f, d)": True,
+    "SELECT t.id, x.* FROM {lateral} (SELECT {d} AS d, q.seq FROM q WHERE {on} "
+    "ORDER BY 1{nulls}, 2 DESC LIMIT 1) x": True,
+    "SELECT t.id, (SELECT x.s FROM (SELECT q.seq AS s, {d} AS o FROM q WHERE {on} ORDER BY 2, 1 LIMIT 1) x) AS s "
+    "FROM t": True,
     "SELECT t.id, (SELECT x.s FROM (SELECT q.seq AS s, {d} AS o FROM q WHERE {on} ORDER BY o, q.seq LIMIT 1) x) AS s "
     "FROM t": True,
     "SELECT t.id, x.d FROM {lateral} (SELECT q.seq, {d} AS d FROM q WHERE {on} ORDER BY d, q.seq LIMIT 2) x": False,
