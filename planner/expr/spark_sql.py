@@ -117,7 +117,7 @@ def _words(text: str) -> list[str]:
 def _compared(words: list[Token], text: str) -> list[str]:
     """Normalize the tokens of an expression, so that equivalent spellings are equal.
 
-    AS is left to taste, and so is ALL in ``sum(ALL v)``.
+    AS is left to taste, and so are ALL in ``sum(ALL v)``, and NULLS FIRST or LAST where ORDER BY puts NULL anyway.
     """
     found: list[str] = []
     for i, token in enumerate(words):
@@ -134,4 +134,7 @@ def _compared(words: list[Token], text: str) -> list[str]:
             found.append(_SAME.get(word, word))
             if found[-4:] == ["IS", "NOT", "DISTINCT", "FROM"]:
                 found[-4:] = ["<=>"]
+            elif found[-2:-1] == ["NULLS"] and found[-3] not in ("IGNORE", "RESPECT"):
+                default = "LAST" if found[-3] == "DESC" else "FIRST"
+                found[-2:] = found[-2:] if word != default else []
     return found
