@@ -55,6 +55,8 @@ LOWERED = {  # by its name, the entry to which a rule belongs that lowers a node
     "lower_nearest_join": "nearest_row",
     "drop_hints": "join_hints",
     "keep_nested_loop": "join_hints",
+    "extreme_exists_value": "extreme_exists",
+    "lower_extreme_values": "extreme_exists",
 }
 Planner = Callable[[tuple[str, ...]], Plan]  # plans a statement without these rules
 

@@ -3,7 +3,7 @@
 from dovetail.rules.lower.aggregate_band_join import aggregate_band_join
 from dovetail.rules.lower.band_join import lower_band_join
 from dovetail.rules.lower.band_window import lower_band_window
-from dovetail.rules.lower.extreme_exists import lower_extreme_exists
+from dovetail.rules.lower.extreme_exists import lower_extreme_exists, lower_extreme_values
 from dovetail.rules.lower.join_hints import drop_hints, keep_nested_loop
 from dovetail.rules.lower.key_join import lower_key_join
 from dovetail.rules.lower.lookup_join import lower_lookup_join
@@ -30,7 +30,7 @@ from dovetail.rules.recognize.band_groups import band_groups
 from dovetail.rules.recognize.band_join import band_join
 from dovetail.rules.recognize.band_subquery import band_subquery
 from dovetail.rules.recognize.correlated_groups import correlated_groups
-from dovetail.rules.recognize.extreme_exists import extreme_exists
+from dovetail.rules.recognize.extreme_exists import extreme_exists, extreme_exists_value
 from dovetail.rules.recognize.join_hints import join_hints
 from dovetail.rules.recognize.key_join import key_join
 from dovetail.rules.recognize.lookup_filters import lookup_filters
@@ -80,6 +80,7 @@ BATCHES = (
             nearest_groups,
             nearest_subquery,
             nearest_versions,
+            extreme_exists_value,
             correlated_groups,
         ),
     ),
@@ -104,6 +105,7 @@ BATCHES = (
             keep_nested_loop,
             lower_lookup_join,
             lower_extreme_exists,
+            lower_extreme_values,
             lower_nearest_join,
             lower_band_join,
             lower_key_join,

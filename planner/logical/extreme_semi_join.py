@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dovetail.planner.expr import Scalar
+from dovetail.planner.logical.alternatives import Alternatives
 from dovetail.planner.logical.base import Logical
 from dovetail.planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
 from dovetail.planner.tree import plan_node
@@ -40,6 +41,12 @@ class Extreme:
     left: tuple[Scalar, ...]
     right: tuple[Scalar, ...]
 
+    @property
+    def shown(self) -> str:
+        """The value that decides, for plans."""
+        value = f"{self.function}({self.value})"
+        return f"{value} of each key" if self.keys else value
+
     def __str__(self) -> str:
         tests = [f"{self.function}({self.value}) {bound.sign} {bound.other}" for bound in self.bounds]
         equal = [f"{k.left} {'<=>' if k.null_safe else '='} {k.right}" for k in self.keys]
@@ -64,3 +71,17 @@ class ExtremeSemiJoin(RecognizedJoin):
     @property
     def detail(self) -> str:
         return f"{self.kind}, {self.extreme}"
+
+
+@dataclass(frozen=True)
+class SemiJoins:
+    """The semi joins that EXISTS in a block means; no part of the plan."""
+
+    found: tuple[ExtremeSemiJoin, ...]
+
+
+@plan_node
+class ExtremeValues(Alternatives):
+    """``other`` joins the least or greatest value of each key, where ``written`` has EXISTS as a value."""
+
+    joins: SemiJoins

@@ -149,7 +149,7 @@ class _Groups:
         if inner is None or (used.kind == "scalar" and "(" not in inner.project.items[0].text):
             return None
         try:
-            if (correlation := self._correlation(inner)) is None:
+            if (correlation := self._correlation(inner, exists=used.kind == "exists")) is None:
                 return None
             if item:
                 output_name(item)
@@ -182,7 +182,7 @@ class _Groups:
             return ()
         return tuple(Scalar(f"{value}{name}") for value, name in zip(values, names, strict=True))
 
-    def _correlation(self, inner: QueryBlock) -> _Correlation | None:
+    def _correlation(self, inner: QueryBlock, *, exists: bool = False) -> _Correlation | None:
         """What a subquery reads of the block; None where it has no band and no keys with it."""
         ctx, scope = self.ctx, self.ctx.scope(inner.tree, outer=self.scope)
         across = tuple(c for c in inner.condition if scope.bind(c).levels - {0})
@@ -195,6 +195,8 @@ class _Groups:
                 what = "compares values that depend on both rows, so every pair is compared"
                 advice = "write an equality, a band, a prefix or a test of an element (docs/key-joins.md)"
                 raise Refused(f"{candidates[0].shown} {what}; {advice}", candidates[0].place)
+            if exists:
+                return None  # extreme_exists_value has the reason
             advice = "add the other bound, or compute running totals over a UNION ALL of both tables by a window"
             raise Refused(f"{first.shown} bounds its rows on one side only; {advice}", first.place)
         outer = list(dict.fromkeys(c for conjunct in across for c in scope.bind(conjunct).columns if c.level))

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
 from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band
 from dovetail.planner.conditions.compared import Comparison
 from dovetail.planner.errors import Refused
-from dovetail.planner.expr import Scalar, sql
-from dovetail.planner.logical import Filter, Join, Logical
-from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
+from dovetail.planner.expr import Scalar, output_name, sql
+from dovetail.planner.expr.subqueries import Subquery, SubqueryTest, replace_subqueries
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Filter, Join, Logical, Project
+from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin, ExtremeValues, SemiJoins
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.logical.relations import references_left
 from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
+from dovetail.rules.nearest.extreme_groups import over_groups
 from dovetail.rules.nearest.pairs import Pairs
-from dovetail.rules.query.decorrelation import bounds
+from dovetail.rules.query.decorrelation import bounds, has_band_or_keys
 from dovetail.rules.query.exists_as_join import exists_as_join
 from dovetail.rules.query.exists_tests import simple_test
-from dovetail.rules.query.query_block import move_conjuncts, read_block
+from dovetail.rules.query.query_block import QueryBlock, move_conjuncts, read_block, where
+from dovetail.rules.query.star_columns import expand_items
 from dovetail.rules.rule import rule
 
 
@@ -47,12 +53,7 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> ExtremeSemiJoin | 
     block = read_block(test.query) if test else None
     if test is None or block is None:
         return None
-    across: tuple[Scalar, ...] = ()
-    if candidates := tuple(c for c in block.condition if looks_like_band(c) or is_or_of_comparisons(c)):
-        with suppress(Refused):
-            scope = ctx.scope(block.tree, outer=ctx.scope(tree))
-            across = tuple(c for c in candidates if len(scope.bind(c).levels) > 1)
-    if not across:
+    if not (across := _across(block, tree, ctx)):
         return None
     if not any(map(looks_like_band, across)):
         reason = f"{across[0].shown} is an OR, so no single value of the subquery decides"
@@ -63,6 +64,73 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> ExtremeSemiJoin | 
         if bounds(across) < 2:  # otherwise exists_to_join has a reason
             ctx.decline(f"{test} stays a subquery: {no.reason}", no.place or across[0].place, no.code)
         return None
+
+
+def _across(block: QueryBlock, tree: Logical, ctx: Context) -> tuple[Scalar, ...]:
+    """The comparisons of a subquery's rows with those of ``tree``, and ORs of them."""
+    if candidates := tuple(c for c in block.condition if looks_like_band(c) or is_or_of_comparisons(c)):
+        with suppress(Refused):
+            scope = ctx.scope(block.tree, outer=ctx.scope(tree))
+            return tuple(c for c in candidates if len(scope.bind(c).levels) > 1)
+    return ()
+
+
+@rule(Project, block=True, needs=("subquery",))
+def extreme_exists_value(block: QueryBlock, ctx: Context) -> ExtremeValues | None:
+    """Join the least or the greatest value of each key, in the place of EXISTS in a select list, a CASE or an OR.
+
+    Spark compares a row with the rows of its key until one fits.
+    """
+    found = _Values(block, ctx)
+    items = tuple(replace_subqueries(item, partial(found.value, item)) for item in block.project.items)
+    condition = tuple(
+        c if simple_test(c) else replace_subqueries(c, partial(found.value, None)) for c in block.condition
+    )
+    if not found.joins:
+        return None
+    try:
+        shown = expand_items(items, block.tree, ctx.names)
+    except Refused as no:
+        return ctx.decline(f"EXISTS stays a subquery: {no.reason}", no.place)
+    other = block.over(where(found.tree, condition), items=shown, names=block.project.output)
+    description = f"EXISTS, with {' and '.join(join.extreme.shown for join in found.joins)}"
+    return ExtremeValues(block.project, other, description, SemiJoins(tuple(found.joins)))
+
+
+class _Values:
+    """A FROM on its way to one that is joined with the values that decide about EXISTS, and these joins."""
+
+    def __init__(self, block: QueryBlock, ctx: Context):
+        self.block, self.ctx, self.tree = block, ctx, block.tree
+        self.joins: list[ExtremeSemiJoin] = []
+
+    def value(self, item: Scalar | None, used: Subquery) -> str | None:
+        """Whether a value of the subquery fits; None where the subquery stays.  ``item``: of the select list."""
+        inner = read_block(used.plan) if used.kind == "exists" else None
+        across = _across(inner, self.block.tree, self.ctx) if inner else ()
+        if inner is None or not any(map(looks_like_band, across)):
+            return None
+        try:
+            exists = exists_as_join(SubqueryTest(None, False, used.plan), inner, self.block.tree, self.ctx)
+            if (join := extreme_semi_join(exists, self.ctx)) is None:
+                return None
+            if item:
+                output_name(item)
+            if self.block.below or self.block.project.hint:
+                raise Refused(
+                    "the query around it groups or ranks rows, or has a hint; compute it in a query below that"
+                )
+        except Refused as no:
+            if not has_band_or_keys(across):  # otherwise correlated_groups takes it, or has a reason
+                self.ctx.decline(f"EXISTS stays a subquery: {no.reason}", no.place or across[0].place, no.code)
+            return None
+        self.joins.append(join)
+        groups = over_groups(replace(join, left=self.tree, kind="left", keyword="LEFT JOIN"), self.ctx)
+        keys, bounds_end = len(join.extreme.keys), len(join.extreme.keys) + len(join.extreme.bounds)
+        self.tree = replace(groups, condition=groups.condition[:keys])
+        fits = " AND ".join(test.text for test in groups.condition[keys:bounds_end])
+        left = [operand(test.text) for test in groups.condition[bounds_end:]]  # of rows with a match alone
+        return f"({' AND '.join((f'coalesce({fits}, false)', *left)) if left else fits}) IS TRUE"
 
 
 def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
