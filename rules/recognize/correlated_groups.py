@@ -27,6 +27,7 @@ from dovetail.planner.expr.substitution import without_alias
 from dovetail.planner.keys.comparable import common_cast
 from dovetail.planner.logical import Aggregate, Derived, Join, Logical, OneRow, Project
 from dovetail.planner.logical.relations import references_left, subquery_as
+from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.kept_rows import kept_rows
@@ -63,6 +64,8 @@ def correlated_groups(block: QueryBlock, ctx: Context) -> Project | None:
         return None
     try:
         shown = expand_items(items, block.tree, ctx.names)
+        for scalar in (*shown, *condition, *block.in_clauses):
+            refuse_stars(scalar)
     except Refused as no:
         return ctx.decline(f"the subquery stays: {no.reason}", no.place)
     return block.over(where(found.tree, condition), items=shown, names=block.project.output)

@@ -18,6 +18,7 @@ from dovetail.planner.logical import Filter, Join, Logical, Project
 from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin, ExtremeValues, SemiJoins
 from dovetail.planner.logical.joins import EqualKey
 from dovetail.planner.logical.relations import references_left
+from dovetail.planner.sql.to_sql import refuse_stars
 from dovetail.rules.analysis.float_groups import check_groups
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.extreme_groups import over_groups
@@ -90,6 +91,8 @@ def extreme_exists_value(block: QueryBlock, ctx: Context) -> ExtremeValues | Non
         return None
     try:
         shown = expand_items(items, block.tree, ctx.names)
+        for scalar in (*shown, *condition, *block.in_clauses):
+            refuse_stars(scalar)
     except Refused as no:
         return ctx.decline(f"EXISTS stays a subquery: {no.reason}", no.place)
     other = block.over(where(found.tree, condition), items=shown, names=block.project.output)
