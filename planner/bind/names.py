@@ -318,7 +318,7 @@ class Resolver(NameCase):
         merges = relation and any(isinstance(node, Join) and (node.using or node.natural) for node in relation.walk())
         if merges or not numbers:
             reason = "shows columns that USING or NATURAL merges" if numbers else "shows the fields of a struct"
-            raise Refused(f"{sql(star)} {reason}; name them")
+            raise Refused(f"{sql(star)} {reason}; list these columns")
         return tuple((n, column) for n in numbers for column in sources[n].known_columns())
 
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:

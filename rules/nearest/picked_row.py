@@ -113,20 +113,21 @@ class LeftRows:
     """The rows for which a subquery picks one.
 
     ``tree``: the FROM whose relations the subquery can name, if it has others besides those of ``rows``; ``first``:
-    the number there of the first relation of ``rows``.
+    the number there of the first relation of ``rows``.  ``kind``: of the join with the picked rows.
     """
 
     rows: Logical
     tree: Logical | None = None
     first: int = 0
+    kind: JoinKind = "left"
 
 
 def picked_row(
-    left: LeftRows, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context, kind: JoinKind, most: int = 1
+    left: LeftRows, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context, most: int = 1
 ) -> PickedRow | None:
     """The row that a subquery picks for each row of ``left``, or up to ``most``; None where it picks none by a time.
 
-    ``kind``: of the join with these rows.  Raises ``Refused`` where the subquery needs other rows as well.
+    Raises ``Refused`` where the subquery needs other rows as well.
     """
     check_inner(block.tree, ctx.names)
     beside = _Beside(left, block, ctx)
@@ -147,7 +148,7 @@ def picked_row(
             raise Refused(f"{value.shown} is computed over all rows of the subquery", value.place)
     nearest = replace(pairs.nearest(wanted, readers), complete=wanted.near is not None)
     carried = [_of_the_match(value, wanted, pairs) for value in values]
-    if None in carried or (kind != "left" and not all(_is_known(one) for one in carried if one)):
+    if None in carried or (left.kind != "left" and not all(_is_known(one) for one in carried if one)):
         try:
             match = _relation_read(values, pairs)
             columns = tuple(_column(_tree(value), pairs, pairs.scope.type_of(_tree(value))) for value in values)

@@ -187,7 +187,8 @@ class _Blocks:
         One whose columns a ``*`` shows, since it stands in FROM, may pick several rows.
         """
         readers = (*self.readers, *self.items, *self.condition)
-        picked = picked_row(left, block, readers, self.ctx, shown.kind, most=1 if shown.hidden else MOST_ROWS)
+        joined = replace(left, kind=shown.kind)
+        picked = picked_row(joined, block, readers, self.ctx, most=1 if shown.hidden else MOST_ROWS)
         if picked is None:
             return None
         if shown.item:
